@@ -1,0 +1,43 @@
+"""Decoding and encoding behind an async seam, so that no audio is parsed on the event loop."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import BinaryIO, Protocol
+
+from antiphon.vocabulary.audio import Pcm
+
+
+class AudioFormat(StrEnum):
+    """The encodings that speech is answered in."""
+
+    WAV = "wav"
+    PCM = "pcm"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A whole encoded answer: an open file at its start, unlinked or in memory, and its size in bytes."""
+
+    body: BinaryIO
+    size_bytes: int
+    content_type: str
+
+
+class Codec(Protocol):
+    """Turns bytes of any accepted container into audio and back; each call owns no more than it returns."""
+
+    async def decode(self, body: BinaryIO) -> Pcm:
+        """Decode an upload at its native rate and channels.
+
+        Raises InvalidRequest (param "file") for what is no accepted audio, TooLarge over the duration limit, ServerBusy
+        when the audio in flight is over the server's budget.
+        """
+        ...
+
+    async def convert(self, pcm: Pcm, rate: int, channels: int) -> Pcm:
+        """Resample and mix to `rate` in Hz and `channels`; the same object when nothing is to do."""
+        ...
+
+    async def encode(self, pcm: Pcm, audio_format: AudioFormat) -> Encoded:
+        """Encode a whole answer; its header carries the true sizes."""
+        ...

@@ -1,0 +1,75 @@
+"""Where an engine runs: the async seam between the runtime and a model's sessions.
+
+A host owns one load of one model: its weights and the sessions behind its slots. The runtime promises one call at a
+time a slot. Every awaitable returns only when the engine is quiescent on that slot: so the runtime never cancels one, it
+sets the request's `cancellation` and waits (docs/architecture.md: leases in asyncio, rule 1).
+Errors: what the engine raises arrives as the domain error that it is, or as `EngineError`.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Protocol
+
+from antiphon.vocabulary.audio import AudioChunk
+from antiphon.vocabulary.spec import Capability, ModelSpec, SessionFacts
+from antiphon.vocabulary.tasks import StreamEvent, TaskRequest, TaskResult
+
+
+class EventStream(Protocol):
+    """A started stream; it must be closed, and is quiescent when `aclose` returns."""
+
+    def __aiter__(self) -> AsyncIterator[StreamEvent]: ...
+    async def __anext__(self) -> StreamEvent: ...
+    async def aclose(self) -> None:
+        """Stop the engine at its next step and wait until the session is reset."""
+        ...
+
+
+class BatchStream(Protocol):
+    """A started batch: (index, result) as each is done; closed as an `EventStream` is."""
+
+    def __aiter__(self) -> AsyncIterator[tuple[int, TaskResult]]: ...
+    async def __anext__(self) -> tuple[int, TaskResult]: ...
+    async def aclose(self) -> None: ...
+
+
+class SlotHost(Protocol):
+    """One load of one model. `prepare` travels with the call that it prepares: one hop (docs/adr)."""
+
+    async def inspect(self) -> Capability: ...
+    async def load(self) -> None:
+        """Read the weights; nothing is open yet."""
+        ...
+
+    async def open(self) -> SessionFacts | None:
+        """Open the primary session behind slot 0; None when the engine gave none."""
+        ...
+
+    async def clone(self, slot: int) -> SessionFacts | None:
+        """Clone the primary behind `slot`; slots are cloned in order, one after another."""
+        ...
+
+    async def run(self, slot: int, request: TaskRequest) -> TaskResult:
+        """Prepare and run one request."""
+        ...
+
+    async def run_batch(self, slot: int, requests: Sequence[TaskRequest]) -> BatchStream:
+        """Prepare every request, then start the batch."""
+        ...
+
+    async def stream(self, slot: int, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> EventStream:
+        """Prepare the request, then start its stream."""
+        ...
+
+    async def close(self) -> None:
+        """Close the sessions, then the weights, whatever of them exists."""
+        ...
+
+    async def terminate(self) -> None:
+        """Let go of the threads or the process, after `close`; nothing may be called afterwards."""
+        ...
+
+
+class HostFactory(Protocol):
+    """Makes the host for one load of a model; it starts nothing yet."""
+
+    def __call__(self, spec: ModelSpec) -> SlotHost: ...

@@ -1,0 +1,1 @@
+"""The words that every layer shares: frozen values on the standard library alone."""

@@ -1,0 +1,52 @@
+"""Decoded audio as a value: what the layers hand to each other, without numpy."""
+
+import sys
+from dataclasses import dataclass
+from typing import Self
+
+BYTES_PER_SAMPLE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Pcm:
+    """Interleaved 32-bit float samples, nominally in -1..1.
+
+    Shapes: `samples` has format "f" and `frames * channels` elements. Units: `rate` is frames per second. The view may
+    rest on a mapped file; it keeps that alive. Raises ValueError for anything that is no such view.
+    """
+
+    samples: memoryview[float]
+    rate: int
+    channels: int = 1
+
+    def __post_init__(self) -> None:
+        if self.samples.format != "f" or self.samples.ndim != 1 or not self.samples.c_contiguous:
+            raise ValueError("samples must be a flat, contiguous view of 32-bit floats")
+        if self.rate < 1 or self.channels < 1:
+            raise ValueError("rate and channels must be positive")
+        if len(self.samples) % self.channels:
+            raise ValueError("samples do not fill the last frame")
+
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray | memoryview, rate: int, channels: int = 1) -> Self:
+        """View little-endian float32 bytes as audio, without a copy."""
+        assert sys.byteorder == "little", "antiphon runs on little-endian machines"
+        return cls(memoryview(data).cast("B").cast("f"), rate, channels)
+
+    @property
+    def frames(self) -> int:
+        """How many frames there are: one frame has a sample of every channel."""
+        return len(self.samples) // self.channels
+
+    @property
+    def duration_s(self) -> float:
+        """How long it sounds, in seconds."""
+        return self.frames / self.rate
+
+
+@dataclass(frozen=True, slots=True)
+class AudioChunk:
+    """A piece of a stream of audio and where it starts, in frames from the beginning."""
+
+    pcm: Pcm
+    offset: int

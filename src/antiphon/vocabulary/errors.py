@@ -1,0 +1,80 @@
+"""The errors of the domain: each type says whose fault it was, none knows HTTP."""
+
+from typing import ClassVar
+
+
+class AntiphonError(Exception):
+    """An error with a message that is fit for the person who sent the request: no path, no traceback."""
+
+    code: ClassVar[str | None] = None
+
+    def __init__(self, message: str, *, param: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+
+
+class InvalidRequest(AntiphonError):
+    """The caller asked for something that cannot be; `param` names the field."""
+
+
+class TooLarge(AntiphonError):
+    """A body, an audio or a text is over its limit."""
+
+    code = "too_large"
+
+
+class UnsupportedMediaType(AntiphonError):
+    """The body is of a type that the route does not read."""
+
+    code = "unsupported_media_type"
+
+
+class Forbidden(AntiphonError):
+    """The caller may not do this here."""
+
+
+class ModelNotFound(AntiphonError):
+    """No model is registered under this id."""
+
+    code = "model_not_found"
+
+
+class ServerBusy(AntiphonError):
+    """The wait for a slot ended, or was hopeless from the start. Units: `retry_after_s` seconds."""
+
+    code = "server_busy"
+
+    def __init__(self, message: str, *, retry_after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ShuttingDown(AntiphonError):
+    """The server takes no new work."""
+
+    code = "shutting_down"
+
+
+class EngineError(AntiphonError):
+    """The engine failed at a request that was in order."""
+
+    code = "engine_error"
+
+
+class LoadFailed(AntiphonError):
+    """The model could not be brought into memory; the next request may try again."""
+
+    code = "load_failed"
+
+
+class ConfigError(AntiphonError):
+    """The configuration cannot be served; the message names the file and the field."""
+
+
+class PackageError(AntiphonError):
+    """A model package could not be installed, verified or removed."""
+
+
+class InvariantError(AssertionError):
+    """antiphon itself broke one of its rules; the state is left as it was."""

@@ -1,0 +1,86 @@
+"""What a model is registered as, and what its engine says that it can do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from antiphon.vocabulary.tasks import Interface, Mode, OptionValue, Task
+
+MAX_SLOTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """All that an engine needs to know to load a model.
+
+    Units: `threads` is intra-op threads of one call; `path` is absolute. Two equal specs load the same thing.
+    """
+
+    id: str
+    family: str
+    path: str
+    task: Task
+    mode: Mode = Mode.OFFLINE
+    slots: int = 1
+    device: str = "cpu"
+    threads: int = 1
+    load_options: Mapping[str, OptionValue] = field(default_factory=dict)
+    session_options: Mapping[str, OptionValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A model as the server was told of it: what the engine needs, and the server's policy for it.
+
+    Units: `busy_timeout_ms` None takes the server's default, 0 waits without bound.
+    """
+
+    spec: ModelSpec
+    lazy: bool = False
+    busy_timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OptionSpec:
+    """One option that a model takes in `TaskRequest.options`, with its range (both ends included)."""
+
+    name: str
+    type: Literal["string", "integer", "number", "boolean"]
+    description: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """What `Adapter.inspect` learns from a model's files without loading them.
+
+    Units: `sample_rate` in Hz (of the audio that the model takes or gives), `weight_bytes` the memory that its weights
+    will need, about. `languages` empty: not limited, or not known.
+    """
+
+    tasks: frozenset[Task]
+    modes: frozenset[Mode]
+    sample_rate: int
+    weight_bytes: int
+    channels: int = 1
+    options: tuple[OptionSpec, ...] = ()
+    voices: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What an open session says of itself; every clone of a pool must agree with its primary.
+
+    Units: `sample_rate` in Hz. `capacity` is the number of slots that a load could serve, this one included.
+    """
+
+    family: str
+    task: Task
+    mode: Mode
+    interfaces: frozenset[Interface]
+    sample_rate: int
+    channels: int
+    capacity: int

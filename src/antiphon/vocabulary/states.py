@@ -1,0 +1,37 @@
+"""The states and kinds that the lifecycle is described in; it knows no rule about them."""
+
+from enum import StrEnum
+
+
+class ModelState(StrEnum):
+    """Where one model stands in its lifecycle (contract: states and ownership)."""
+
+    UNLOADED = "unloaded"
+    LOADING = "loading"
+    READY = "ready"
+    RECONFIGURING = "reconfiguring"
+    UNLOADING = "unloading"
+
+
+class ClaimKind(StrEnum):
+    """What a waiter or a lease is for: a slot for one request, or the whole model for management."""
+
+    REQUEST = "request"
+    MANAGEMENT = "management"
+
+
+class Operation(StrEnum):
+    """The use case behind a claim, as status reports it."""
+
+    INFER = "infer"
+    LOAD = "load"
+    UNLOAD = "unload"
+    BULK_UNLOAD = "bulk_unload"
+    EVICT = "evict"
+
+
+class Isolation(StrEnum):
+    """Where a model's engine runs: in a thread of the server, or in a worker process of its own."""
+
+    THREAD = "thread"
+    PROCESS = "process"

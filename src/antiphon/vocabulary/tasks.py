@@ -1,0 +1,156 @@
+"""What a model is asked to do and what it answers, for every engine alike."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from antiphon.vocabulary.audio import Pcm
+
+OptionValue: TypeAlias = str | int | float | bool | list["OptionValue"] | dict[str, "OptionValue"] | None
+"""A JSON value: what options may hold."""
+
+
+class Task(StrEnum):
+    """The kinds of speech work."""
+
+    TTS = "tts"
+    ASR = "asr"
+    DIAR = "diar"
+    VAD = "vad"
+    ALIGN = "align"
+
+
+class Mode(StrEnum):
+    """How a session is opened."""
+
+    OFFLINE = "offline"
+    STREAMING = "streaming"
+
+
+class Interface(StrEnum):
+    """A way in which a session can be called."""
+
+    OFFLINE = "offline"
+    BATCH = "batch"
+    STREAMING = "streaming"
+
+
+class Cancellation:
+    """A flag that a request's client has left: set once on the event loop, read by the engine's thread."""
+
+    __slots__ = ("_cancelled",)
+
+    def __init__(self) -> None:
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Say that nobody waits for the answer any more."""
+        self._cancelled = True
+
+    def __bool__(self) -> bool:
+        return self._cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRequest:
+    """One piece of work, bound to its model's configuration.
+
+    Units: `audio` and `voice_ref` come at the session's rate and channels. `seed` 0 is the default seed, not "random":
+    equal requests give equal answers.
+    """
+
+    text: str | None = None
+    audio: Pcm | None = None
+    language: str | None = None
+    voice: str | None = None
+    voice_ref: Pcm | None = None
+    seed: int = 0
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+    cancellation: Cancellation = field(default_factory=Cancellation, compare=False)
+
+    def cancelled(self) -> bool:
+        """Whether the client has left; a long engine call asks between its steps and may end early."""
+        return bool(self.cancellation)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word and where it is spoken, in samples of the result's `sample_rate`."""
+
+    text: str
+    start_sample: int
+    end_sample: int
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of transcript, in samples of the result's `sample_rate`; what the model did not say is None."""
+
+    text: str
+    start_sample: int
+    end_sample: int
+    tokens: tuple[int, ...] = ()
+    temperature: float | None = None
+    avg_logprob: float | None = None
+    compression_ratio: float | None = None
+    no_speech_prob: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerTurn:
+    """Who speaks from where to where, in samples of the result's `sample_rate`."""
+
+    start_sample: int
+    end_sample: int
+    speaker_id: str
+    confidence: float | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What a model answered; what it did not produce is None or empty.
+
+    Units: spans count samples at `sample_rate`, which is also the rate of `audio`.
+    """
+
+    text: str | None = None
+    audio: Pcm | None = None
+    language: str | None = None
+    segments: tuple[Segment, ...] = ()
+    words: tuple[Word, ...] = ()
+    speaker_turns: tuple[SpeakerTurn, ...] = ()
+    sample_rate: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AudioDelta:
+    """The next piece of synthesised speech."""
+
+    pcm: Pcm
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next piece of a transcript; the joined pieces are the final text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnsDelta:
+    """Speaker turns that became certain."""
+
+    turns: tuple[SpeakerTurn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The end of a stream: the whole result, without the audio that was already streamed."""
+
+    result: TaskResult
+
+
+StreamEvent: TypeAlias = AudioDelta | TextDelta | TurnsDelta | Final
