@@ -29,6 +29,11 @@ class Operation(StrEnum):
     BULK_UNLOAD = "bulk_unload"
     EVICT = "evict"
 
+    @property
+    def kind(self) -> ClaimKind:
+        """Inference shares the model, everything else manages it."""
+        return ClaimKind.REQUEST if self is Operation.INFER else ClaimKind.MANAGEMENT
+
 
 class Isolation(StrEnum):
     """Where a model's engine runs: in a thread of the server, or in a worker process of its own."""

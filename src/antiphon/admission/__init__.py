@@ -1,0 +1,1 @@
+"""Who may use a model and when: pure decisions, without a clock, a thread or a coroutine."""

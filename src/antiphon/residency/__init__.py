@@ -1,0 +1,1 @@
+"""What is in memory and what may be: pure rules over the registered models."""

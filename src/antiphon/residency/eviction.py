@@ -1,0 +1,29 @@
+"""Which models would have to leave so that another may come, least recently used first."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from antiphon.residency.registry import Entry
+from antiphon.vocabulary.states import ModelState
+
+_RESIDENT = frozenset({ModelState.LOADING, ModelState.READY, ModelState.RECONFIGURING})
+"""A model that loads has its place reserved; one that unloads has given its place up."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionPlan:
+    """How many models must leave, and those that may be tried for it, in order.
+
+    A candidate is only a wish: whoever acts must find it idle (`try_exclusive`) in the same step.
+    """
+
+    excess: int
+    candidates: tuple[Entry, ...]
+
+
+def plan_eviction(entries: Iterable[Entry], newcomer: Entry, max_loaded_models: int) -> EvictionPlan:
+    """Make room for `newcomer` under `max_loaded_models`, 0 meaning no limit."""
+    others = [entry for entry in entries if entry is not newcomer and entry.state in _RESIDENT]
+    excess = max(0, len(others) + 1 - max_loaded_models) if max_loaded_models else 0
+    ready = [entry for entry in others if entry.state is ModelState.READY]
+    return EvictionPlan(excess, tuple(sorted(ready, key=lambda entry: entry.last_used)))

@@ -1,0 +1,64 @@
+"""The registered models: one stable record each, never erased while anyone may hold it."""
+
+from collections.abc import Iterator
+
+from antiphon.residency.lifecycle import Step, next_state
+from antiphon.vocabulary.errors import InvariantError, ModelNotFound
+from antiphon.vocabulary.spec import Capability, Registration, SessionFacts
+from antiphon.vocabulary.states import ModelState
+
+
+class Entry:
+    """What is known of one model. Units: `last_used` in monotonic seconds.
+
+    `facts` are those of the published pool's sessions, and None while none is published: so a reader that finds facts
+    may use the pool.
+    """
+
+    __slots__ = ("capability", "facts", "last_error", "last_used", "registration", "state")
+
+    def __init__(self, registration: Registration, capability: Capability, now: float) -> None:
+        self.registration = registration
+        self.capability = capability
+        self.state = ModelState.UNLOADED
+        self.facts: SessionFacts | None = None
+        self.last_used = now
+        self.last_error: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The id that the model is registered under."""
+        return self.registration.spec.id
+
+    def take(self, step: Step) -> None:
+        """Change the state as the table says; an illegal step raises and changes nothing."""
+        self.state = next_state(self.state, step)
+
+    def __repr__(self) -> str:
+        return f"<Entry {self.id} {self.state}>"
+
+
+class Registry:
+    """Entries by id, in the order of their registration."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+
+    def insert(self, entry: Entry) -> None:
+        """Publish a new entry; raises InvariantError for an id that is taken."""
+        if entry.id in self._entries:
+            raise InvariantError(f"model {entry.id} is registered already")
+        self._entries[entry.id] = entry
+
+    def find(self, model_id: str) -> Entry:
+        """Look an entry up; raises ModelNotFound."""
+        try:
+            return self._entries[model_id]
+        except KeyError:
+            raise ModelNotFound(f"there is no model {model_id!r}", param="model") from None
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(tuple(self._entries.values()))
+
+    def __len__(self) -> int:
+        return len(self._entries)
