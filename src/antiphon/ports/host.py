@@ -1,8 +1,8 @@
 """Where an engine runs: the async seam between the runtime and a model's sessions.
 
 A host owns one load of one model: its weights and the sessions behind its slots. The runtime promises one call at a
-time a slot. Every awaitable returns only when the engine is quiescent on that slot: so the runtime never cancels one, it
-sets the request's `cancellation` and waits (docs/architecture.md: leases in asyncio, rule 1).
+time a slot. Every awaitable returns only when the engine is quiescent on that slot: so the runtime never cancels one,
+it sets the request's `cancellation` and waits (docs/architecture.md: leases in asyncio, rule 1).
 Errors: what the engine raises arrives as the domain error that it is, or as `EngineError`.
 """
 
