@@ -1,0 +1,4 @@
+"""Test doubles that ship with the product, for our tests and for those of other people's adapters.
+
+The doubles need the standard library only. `antiphon.testing.adapter_suite` needs pytest too and is not imported here.
+"""
