@@ -1,0 +1,1 @@
+"""Transcripts in the formats that people ask for: pure functions from results to text and JSON values."""
