@@ -1,0 +1,173 @@
+"""The one table from what went wrong to what HTTP says of it: status, type and code, in OpenAI's shape of an error.
+
+Everything that raises in the HTTP layer is answered here; nothing else in the project knows a status of an error.
+"""
+
+import json
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from antiphon.http.bodies import invalid_request
+from antiphon.vocabulary import errors
+
+log = logging.getLogger(__name__)
+
+ErrorBody: TypeAlias = dict[str, dict[str, str | None]]
+
+MAX_RETRY_AFTER_S = 3600
+"""The longest wait that a busy answer asks for, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How one kind of error is answered; `message` stands in for an own message that is only fit for the log."""
+
+    status: int
+    type: str
+    message: str | None = None
+
+
+TABLE: Mapping[type[errors.AntiphonError], Row] = {
+    errors.InvalidRequest: Row(400, "invalid_request_error"),
+    errors.TooLarge: Row(413, "invalid_request_error"),
+    errors.UnsupportedMediaType: Row(415, "invalid_request_error"),
+    errors.Forbidden: Row(403, "permission_error"),
+    errors.ModelNotFound: Row(404, "not_found_error"),
+    errors.ServerBusy: Row(503, "server_error"),
+    errors.ShuttingDown: Row(503, "server_error"),
+    errors.EngineError: Row(500, "server_error"),
+    errors.LoadFailed: Row(500, "server_error"),
+    # These two name files of the server, for the one who runs it.
+    errors.ConfigError: Row(500, "server_error", "the server's configuration cannot be served; its log says why"),
+    errors.PackageError: Row(500, "server_error", "a model package is not usable; the server's log says why"),
+}
+
+INTERNAL: ErrorBody = {
+    "error": {"message": "internal error", "type": "server_error", "param": None, "code": "internal_error"}
+}
+
+
+def error_body(error: Exception) -> ErrorBody:
+    """The error as JSON says it, in an answer or in a stream's `error` event; a stranger is an "internal error"."""
+    row = _row(error)
+    if row is None or not isinstance(error, errors.AntiphonError):
+        return INTERNAL
+    return _body(row.message or error.message, row.type, error.param, error.code)
+
+
+def error_response(error: Exception) -> Response:
+    """The error as a whole answer; a 503 says when to come back."""
+    row = _row(error)
+    if row is None:
+        return _answer(500, INTERNAL)
+    headers = {"retry-after": str(_retry_after_s(error))} if row.status == 503 else {}
+    return _answer(row.status, error_body(error), headers)
+
+
+def install(app: FastAPI) -> None:
+    """Make every failure of this app an answer in our shape; call it once, before the app serves."""
+    app.add_exception_handler(errors.AntiphonError, _on_domain_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(ClientDisconnect, _on_disconnect)
+    app.add_middleware(AnswerInternalErrors)
+
+
+class AnswerInternalErrors:
+    """ASGI middleware: an exception that nothing expected is logged once and answered as a 500.
+
+    Starlette's own layer for this raises again after its answer, and the server then logs a second time. An answer that
+    has begun cannot be taken back: returning without its end makes the server close the connection.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def send_and_watch(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_and_watch)
+        except Exception:  # the edge that owns every outcome of a request
+            log.exception("internal error in %s %r", scope["method"], scope["path"])
+            if not started:
+                await _answer(500, INTERNAL)(scope, receive, send)
+
+
+async def _on_domain_error(request: Request, exc: Exception) -> Response:
+    row = _row(exc)
+    if row is not None and row.message is not None:
+        log.error("%s %r: %s", request.method, request.scope["path"], exc)
+    return error_response(exc)
+
+
+async def _on_http_exception(request: Request, exc: Exception) -> Response:
+    """Starlette's and FastAPI's own refusals: no such route, a method that it does not take, and the like."""
+    assert isinstance(exc, HTTPException)
+    headers = dict(exc.headers or {})
+    match exc.status_code:
+        case 204 | 304:
+            return Response(status_code=exc.status_code, headers=headers)
+        case 404:
+            route = f"{request.method} {request.scope['path']}"[:200]
+            body = _body(f"there is no route {route}", "not_found_error", None, "not_found")
+        case 405:
+            allowed = ", ".join(sorted(headers.get("Allow", "").split(", "))) or "another method"
+            body = _body(f"this route takes {allowed}", "not_found_error", None, "method_not_allowed")
+        case status:
+            fault = "server_error" if status >= 500 else "invalid_request_error"
+            body = _body(str(exc.detail), fault, None, None)
+    return _answer(exc.status_code, body, headers)
+
+
+async def _on_validation_error(_request: Request, exc: Exception) -> Response:
+    """FastAPI's own findings, about a query mostly: the first part of their place says only where it looked."""
+    assert isinstance(exc, RequestValidationError)
+    fault = exc.errors()[0]
+    place = () if fault["type"] == "json_invalid" else fault["loc"][1:]
+    return error_response(invalid_request(place, fault["msg"]))
+
+
+async def _on_disconnect(_request: Request, _exc: Exception) -> Response:
+    """Nobody reads this answer; it exists because every request must have one."""
+    return _answer(400, _body("the client left before its request had arrived", "invalid_request_error", None, None))
+
+
+def _row(error: Exception) -> Row | None:
+    for kind in type(error).__mro__:
+        if row := TABLE.get(kind):
+            return row
+    return None
+
+
+def _body(message: str, kind: str, param: str | None, code: str | None) -> ErrorBody:
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def _answer(status: int, body: ErrorBody, headers: Mapping[str, str] | None = None) -> Response:
+    # A lone surrogate can come with a path or a name; backslashreplace writes it as the escape that JSON has for it.
+    content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
+    return Response(content, status, headers, media_type="application/json")
+
+
+def _retry_after_s(error: Exception) -> int:
+    wait_s = error.retry_after_s if isinstance(error, errors.ServerBusy) else 1.0
+    return math.ceil(min(max(wait_s, 1.0), MAX_RETRY_AFTER_S))
