@@ -1,0 +1,87 @@
+"""Configuration files as plain objects: JSON or TOML by the name's ending; what the fields mean is not known here."""
+
+import codecs
+import json
+import tomllib
+from pathlib import Path
+
+from antiphon.config.wording import shown, shown_path
+from antiphon.vocabulary.errors import ConfigError
+
+MAX_FILE_BYTES = 4 * 1024 * 1024
+"""No configuration is this large; a device or an audio file named by mistake is not read to its end."""
+
+
+def read_object(path: Path) -> dict[str, object]:
+    """Read the object that a `.json` or `.toml` file holds; raises ConfigError, one line that names the file."""
+    source = shown_path(path)
+    match path.suffix.lower():
+        case ".json":
+            return _parse_json(_read_text(path, source), source)
+        case ".toml":
+            return _parse_toml(_read_text(path, source), source)
+        case _:
+            raise ConfigError(f"{source}: wanted a file name that ends in .json or .toml")
+
+
+def _read_text(path: Path, source: str) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{source}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # a NUL in the name, or a name that the locale cannot encode
+        raise ConfigError(f"{source}: cannot be read: {error}") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigError(f"{source}: wanted a configuration of at most {MAX_FILE_BYTES} bytes")
+    if data.startswith(codecs.BOM_UTF8):
+        raise ConfigError(f"{source}: starts with a byte order mark; save it as UTF-8 without one")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{source}: is not UTF-8 text (byte {error.start})") from error
+    if not text.strip():
+        raise ConfigError(f"{source}: is empty; wanted a configuration")
+    return text
+
+
+def _parse_json(text: str, source: str) -> dict[str, object]:
+    try:
+        # NaN and Infinity pass here, so that the field that holds one is named when it is validated.
+        value: object = json.loads(text, object_pairs_hook=_without_duplicates)
+    except json.JSONDecodeError as error:
+        raise ConfigError(
+            f"{source}: is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{source}: is not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ConfigError(f"{source}: wanted an object at the top; found {shown(value)}")
+    return value
+
+
+def _parse_toml(text: str, source: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{source}: is not valid TOML: {error}{_toml_line(text, error)}") from error
+
+
+def _toml_line(text: str, error: BaseException) -> str:
+    """Quote the line at fault: tomllib tells where a duplicate key stands, but not its name."""
+    _, found, place = str(error).rpartition("at line ")
+    number = place.partition(",")[0]
+    lines = text.split("\n")
+    if not found or not number.isdecimal() or not 1 <= int(number) <= len(lines):
+        return ""
+    return f": {shown(lines[int(number) - 1].strip())}"
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Build a JSON object; json itself would let the last of two equal keys win in silence."""
+    built = dict(pairs)
+    if len(built) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {shown(twice)} stands twice in one object")
+    return built

@@ -1,0 +1,100 @@
+"""From a file and flags to a `ServerConfig`, or to one line that says what to mend."""
+
+import os
+import unicodedata
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from antiphon.config.files import read_object
+from antiphon.config.schema import ModelConfig, ServerConfig, Surroundings
+from antiphon.config.wording import shown, shown_path, shown_place, unknown_field
+from antiphon.vocabulary.errors import ConfigError
+
+NO_FLAGS: Mapping[str, object] = MappingProxyType({})
+
+
+def load_config(path: Path, *, parallel_jobs: bool, overrides: Mapping[str, object] = NO_FLAGS) -> ServerConfig:
+    """Read and validate the configuration file at `path`; `overrides` are the flags, which win over it.
+
+    Relative paths of the file start at the file's own folder: a link to the file is followed first, so that a file
+    means the same under each of its names. Relative paths of a flag start at the working folder. A flag that is None
+    was not given. Raises ConfigError: one line that names the file or the flag, the field, what was wanted and found.
+    """
+    flags = {name: _from_working_folder(name, value) for name, value in overrides.items() if value is not None}
+    data = {**read_object(path), **flags}
+    return _validated(data, shown_path(path), Surroundings(Path(os.path.realpath(path)).parent, parallel_jobs), flags)
+
+
+def build_config(data: Mapping[str, object], *, source: str, base: Path, parallel_jobs: bool) -> ServerConfig:
+    """Validate a configuration that was not read from a file; `source` names it in errors, `base` starts its paths."""
+    return _validated(data, source, Surroundings(base, parallel_jobs), NO_FLAGS)
+
+
+def _from_working_folder(name: str, value: object) -> object:
+    match name, value:
+        case "models_root" | "allowed_audio_roots", str() | Path():
+            return str(Path.cwd() / value)
+        case "allowed_audio_roots", list() | tuple():
+            return [_from_working_folder(name, root) for root in value]
+        case _:
+            return value
+
+
+def _validated(
+    data: Mapping[str, object], source: str, surroundings: Surroundings, flags: Mapping[str, object]
+) -> ServerConfig:
+    _refuse_shared_ids(data.get("models"), source)
+    try:
+        return ServerConfig.model_validate(dict(data), context=surroundings)
+    except ValidationError as error:
+        # An unknown field goes first: a misspelt one also shows as a missing one, which would be no help.
+        faults = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
+        place = faults[0]["loc"]
+        subject = f"--{str(place[0]).replace('_', '-')}" if place[0] in flags else f"{source}: {shown_place(place)}"
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        raise ConfigError(f"{subject}: {_explained(faults[0])}{more}") from error
+
+
+def _refuse_shared_ids(models: object, source: str) -> None:
+    """Refuse ids that are equal, case aside; done before all else, so that the id is what the error names."""
+    taken: dict[str, int] = {}
+    for index, model in enumerate(models if isinstance(models, list | tuple) else ()):
+        model_id = model.get("id") if isinstance(model, Mapping) else None
+        if not isinstance(model_id, str):
+            continue
+        first = taken.setdefault(unicodedata.normalize("NFC", model_id).casefold(), index)
+        if first != index:
+            raise ConfigError(
+                f"{source}: models[{index}].id: wanted an id of its own, case aside;"
+                f" found {shown(model_id)}, which models[{first}] has"
+            )
+
+
+def _explained(fault: ErrorDetails) -> str:
+    schema, wanted = _described(fault["loc"])
+    match fault["type"]:
+        case "extra_forbidden":
+            return unknown_field(str(fault["loc"][-1]), schema.model_fields)
+        case "missing":
+            return f"is missing; wanted {wanted}"
+        case "value_error":
+            return str(fault["ctx"]["error"])
+        case _:
+            return f"wanted {wanted}; found {shown(fault['input'])}"
+
+
+def _described(place: tuple[int | str, ...]) -> tuple[type[BaseModel], str]:
+    """The model whose field stands at `place`, and what that field wants."""
+    match place:
+        case ("models", int()):
+            return ModelConfig, "an object that describes a model"
+        case ("models", int(), str(name), *_):
+            schema: type[BaseModel] = ModelConfig
+        case _:
+            schema, name = ServerConfig, str(place[0])
+    field = schema.model_fields.get(name)
+    return schema, (field.description if field else None) or "something else"

@@ -1,0 +1,161 @@
+"""The fields of a configuration, their defaults and ranges; where the values come from is not known here.
+
+Each field's description ends the sentence "wanted ..." of the error that refuses a value.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+
+from antiphon.config.paths import existing_path, folder_path
+from antiphon.config.wording import shown
+from antiphon.vocabulary.spec import MAX_SLOTS, ModelSpec, Registration
+from antiphon.vocabulary.tasks import Mode, Task
+
+MAX_ID_LENGTH = 200
+_ID = f"1 to {MAX_ID_LENGTH} printable characters, no space at either end, no empty, '.' or '..' part between slashes"
+_OPTIONS = "an object of JSON values with finite numbers"
+_LARGEST = 2**53 - 1
+"""The largest integer that every JSON reader keeps exact."""
+
+_Positive = Annotated[int, Field(ge=1, le=_LARGEST, description="an integer, 1 or more")]
+_Milliseconds = Annotated[int, Field(ge=0, le=_LARGEST, description="whole milliseconds, 0 or more (0 = no bound)")]
+_Switch = Annotated[bool, Field(description="true or false")]
+_Options = Annotated[dict[str, JsonValue], Field(description=_OPTIONS)]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a configuration is validated against: the folder of its relative paths, and the runtime that was chosen.
+
+    It is the pydantic context of every validation of the two models below.
+    """
+
+    base: Path
+    parallel_jobs: bool
+
+
+class ModelConfig(BaseModel):
+    """One model as a configuration describes it.
+
+    Units: `busy_timeout_ms` milliseconds, None takes the server's, 0 waits without bound; `threads` is intra-op threads
+    of one call. `path` is absolute once validated. An optional field may be null, which is the same as leaving it out;
+    `slots` may not.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    id: str = Field(description=_ID)
+    family: str = Field(min_length=1, description="the name of an installed engine family")
+    path: str = Field(description="the path of an existing file or folder")
+    task: Task = Field(strict=False, description=f"one of {', '.join(Task)}")
+    mode: Mode = Field(default=Mode.OFFLINE, strict=False, description=f"one of {', '.join(Mode)}")
+    slots: int = Field(default=1, ge=1, le=MAX_SLOTS, description=f"an integer from 1 to {MAX_SLOTS}")
+    lazy: bool | None = Field(default=None, description="true or false")
+    busy_timeout_ms: int | None = Field(
+        default=None, ge=0, le=_LARGEST, description="whole milliseconds, 0 or more (0 = no bound)"
+    )
+    threads: int | None = Field(default=None, ge=1, le=1024, description="an integer from 1 to 1024")
+    load_options: _Options = {}
+    session_options: _Options = {}
+
+    @field_validator("slots", mode="before")
+    @classmethod
+    def _slots_need_the_parallel_runtime(cls, value: object, info: ValidationInfo) -> object:
+        if not _surroundings(info).parallel_jobs:  # rule.default_rejects_slots: 1 and null included
+            raise ValueError("slots needs --parallel-jobs; leave it out, or start with --parallel-jobs")
+        return value
+
+    @field_validator("id")
+    @classmethod
+    def _id_fits_a_url_a_form_and_json(cls, value: str) -> str:
+        # Clients collapse "." and ".." parts of a URL, and proxies collapse empty ones: such an id is unreachable.
+        parts_survive = not {"", ".", ".."}.intersection(value.split("/"))
+        fits = value.isprintable() and value == value.strip() and len(value) <= MAX_ID_LENGTH and parts_survive
+        if not fits:
+            raise ValueError(f"wanted {_ID}; found {shown(value)}")
+        return value
+
+    @field_validator("path")
+    @classmethod
+    def _path_exists(cls, value: str, info: ValidationInfo) -> str:
+        return existing_path(_surroundings(info).base, value)
+
+    @field_validator("load_options", "session_options")
+    @classmethod
+    def _options_are_json(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        try:
+            json.dumps(value, allow_nan=False)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"wanted {_OPTIONS}; found NaN or infinity") from error
+        return value
+
+    def to_registration(self, *, device: str, lazy_load: bool, cores: int) -> Registration:
+        """Complete this model with the server's defaults; `threads` left out is `cores` shared out among the slots."""
+        spec = ModelSpec(
+            id=self.id,
+            family=self.family,
+            path=self.path,
+            task=self.task,
+            mode=self.mode,
+            slots=self.slots,
+            device=device,
+            threads=max(1, cores // self.slots) if self.threads is None else self.threads,
+            load_options=dict(self.load_options),
+            session_options=dict(self.session_options),
+        )
+        return Registration(spec, lazy_load if self.lazy is None else self.lazy, self.busy_timeout_ms)
+
+
+class ServerConfig(BaseModel):
+    """A whole configuration, validated; its paths are absolute and its model ids unique.
+
+    Units: last in each name. `port` 0 takes any free port; `busy_timeout_ms` 0 waits without bound.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    host: str = Field(default="127.0.0.1", pattern=r"^[!-~]+$", description="a host name or an address")
+    port: int = Field(default=8080, ge=0, le=65535, description="an integer from 0 to 65535 (0 = any free port)")
+    device: Literal["cpu", "cuda", "vulkan"] = Field(default="cpu", description="one of cpu, cuda, vulkan")
+    lazy_load: _Switch = False
+    busy_timeout_ms: _Milliseconds = 300_000
+    max_text_chars: _Positive = 100_000
+    max_audio_seconds: _Positive = 14_400
+    max_request_body_bytes: _Positive = 512 * 1024 * 1024
+    max_pending_audio_mb: _Positive = 1024
+    ui_management: _Switch = False
+    models_root: str | None = Field(default=None, description="the path of a folder")
+    allowed_audio_roots: tuple[str, ...] = Field(default=(), strict=False, description="a list of existing folders")
+    models: tuple[ModelConfig, ...] = Field(default=(), strict=False, description="a list of models")
+
+    @field_validator("models_root")
+    @classmethod
+    def _models_root_is_or_can_become_a_folder(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else folder_path(_surroundings(info).base, value, must_exist=False)
+
+    @field_validator("allowed_audio_roots")
+    @classmethod
+    def _audio_roots_are_folders(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        return tuple(folder_path(_surroundings(info).base, root, must_exist=True) for root in value)
+
+    def registrations(self) -> tuple[Registration, ...]:
+        """The models, each completed with this server's defaults and this machine's cores."""
+        cores = usable_cores()
+        return tuple(
+            model.to_registration(device=self.device, lazy_load=self.lazy_load, cores=cores) for model in self.models
+        )
+
+
+def usable_cores() -> int:
+    """How many cores this process may run on: a pinned process or a container may have fewer than the machine."""
+    return len(os.sched_getaffinity(0))
+
+
+def _surroundings(info: ValidationInfo) -> Surroundings:
+    assert isinstance(info.context, Surroundings), "a configuration is validated with its Surroundings as context"
+    return info.context
