@@ -2,3 +2,10 @@
 
 The doubles need the standard library only. `antiphon.testing.adapter_suite` needs pytest too and is not imported here.
 """
+
+from antiphon.testing.checkpoint import ControlledCheckpoint
+from antiphon.testing.clock import ClockStatistics, ManualClock
+from antiphon.testing.controlled import ControlledAdapter
+from antiphon.testing.events import Event
+
+__all__ = ["ClockStatistics", "ControlledAdapter", "ControlledCheckpoint", "Event", "ManualClock"]
