@@ -1,0 +1,42 @@
+"""How much audio one upload may become; it knows no container and reads nothing."""
+
+from dataclasses import dataclass
+
+from antiphon.vocabulary.audio import BYTES_PER_SAMPLE
+from antiphon.vocabulary.errors import InvalidRequest, TooLarge
+
+FIELD = "file"
+"""The request field that every refusal of audio names."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeLimits:
+    """The bounds on decoded audio. Each is tested on a header's claim or a count, before anything is allocated for it.
+
+    Units: `max_seconds` of sound, rates in Hz, `max_bytes` of decoded float32. A rate is both a claim about time and a
+    factor: at 1 Hz, 64 kB would be nine hours, and 2 GB once resampled to 16 kHz. No speech lies below 1 kHz and no
+    converter runs above 768 kHz. 32 channels cover every speaker layout and microphone array in use. `max_bytes` holds
+    four hours of stereo at 48 kHz.
+    """
+
+    max_seconds: float
+    min_rate: int = 1_000
+    max_rate: int = 768_000
+    max_channels: int = 32
+    max_bytes: int = 6 * 1024**3
+
+    def check_format(self, rate: int, channels: int) -> None:
+        """Refuse a rate or a number of channels that no speech recording has; raises InvalidRequest."""
+        if not self.min_rate <= rate <= self.max_rate:
+            message = f"the sample rate is {rate} Hz; it must be {self.min_rate} to {self.max_rate} Hz"
+            raise InvalidRequest(message, param=FIELD)
+        if not 1 <= channels <= self.max_channels:
+            message = f"the audio has {channels} channels; it must have 1 to {self.max_channels}"
+            raise InvalidRequest(message, param=FIELD)
+
+    def check_length(self, frames: int, rate: int, channels: int) -> None:
+        """Refuse audio that is too long, or too large once decoded; raises TooLarge."""
+        if frames > self.max_seconds * rate:
+            raise TooLarge(f"the audio is longer than the limit of {self.max_seconds:g} seconds", param=FIELD)
+        if frames * channels * BYTES_PER_SAMPLE > self.max_bytes:
+            raise TooLarge(f"the decoded audio is larger than the limit of {self.max_bytes} bytes", param=FIELD)
