@@ -23,6 +23,20 @@ class Encoded:
     content_type: str
 
 
+class ChunkEncoder(Protocol):
+    """Encodes speech whose length is not yet known; the pieces, after the header, are one file."""
+
+    content_type: str
+
+    def header(self) -> bytes:
+        """What goes before the first piece; may be empty."""
+        ...
+
+    async def feed(self, pcm: Pcm) -> bytes:
+        """Encode the next piece."""
+        ...
+
+
 class Codec(Protocol):
     """Turns bytes of any accepted container into audio and back; each call owns no more than it returns."""
 
@@ -40,4 +54,8 @@ class Codec(Protocol):
 
     async def encode(self, pcm: Pcm, audio_format: AudioFormat) -> Encoded:
         """Encode a whole answer; its header carries the true sizes."""
+        ...
+
+    def open_encoder(self, audio_format: AudioFormat, rate: int, channels: int) -> ChunkEncoder:
+        """Begin an answer of unknown length."""
         ...

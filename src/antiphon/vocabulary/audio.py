@@ -1,7 +1,7 @@
 """Decoded audio as a value: what the layers hand to each other, without numpy."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 BYTES_PER_SAMPLE = 4
@@ -18,6 +18,8 @@ class Pcm:
     samples: memoryview[float]
     rate: int
     channels: int = 1
+    owner: object = field(default=None, repr=False, compare=False)
+    """Whatever must live as long as the samples do, such as their share of a memory budget."""
 
     def __post_init__(self) -> None:
         if self.samples.format != "f" or self.samples.ndim != 1 or not self.samples.c_contiguous:

@@ -1,0 +1,122 @@
+"""What the service asks of a server runtime, whichever of the two runs."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from antiphon.vocabulary.spec import Capability, Registration, SessionFacts
+from antiphon.vocabulary.states import ModelState
+from antiphon.vocabulary.tasks import Interface, StreamEvent, TaskRequest, TaskResult
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Where a request's time went, in seconds: waiting for its slot, for the model, and in the engine."""
+
+    queue_s: float = 0.0
+    load_s: float = 0.0
+    run_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BoundModel:
+    """A model's configuration as its lease found it: it cannot change before the lease ends."""
+
+    registration: Registration
+    capability: Capability
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """A piece of work for one model.
+
+    `request` is as the client wrote it; `bind` makes it one for the model, after the grant, and raises InvalidRequest
+    where that cannot be. Its audio may have any rate: the runtime converts it to the session's. `busy_timeout_ms` None
+    takes the configured bound, 0 asks for none.
+    """
+
+    model_id: str
+    request: TaskRequest
+    bind: Callable[[BoundModel, TaskRequest], TaskRequest]
+    interface: Interface = Interface.OFFLINE
+    busy_timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelView:
+    """A model as status shows it. The last four are None where the runtime does not report them.
+
+    `max_parallel_slots` is None until a pool is published, and again once it is retired (rule.status_fields).
+    """
+
+    registration: Registration
+    capability: Capability
+    state: ModelState
+    last_error: str | None
+    slots: int | None = None
+    active_slots: int | None = None
+    queued_requests: int | None = None
+    max_parallel_slots: int | None = None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether a pool is published."""
+        return self.state is ModelState.READY
+
+
+class OpenStream(Protocol):
+    """A stream whose engine is prepared; it holds its lease until `aclose` has returned."""
+
+    @property
+    def facts(self) -> SessionFacts: ...
+    @property
+    def timing(self) -> Timing:
+        """What is known so far; the run's time is complete once the stream has ended."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[StreamEvent]: ...
+    async def __anext__(self) -> StreamEvent: ...
+    async def aclose(self) -> None:
+        """Stop the engine, wait until it is quiescent, and release the lease; harmless when done twice."""
+        ...
+
+
+class Runtime(Protocol):
+    """The lifecycle of all models. Every method is called on the event loop.
+
+    Errors: ModelNotFound for an unknown id, ServerBusy, LoadFailed, EngineError and InvalidRequest as they apply.
+    """
+
+    parallel: bool
+
+    def views(self) -> tuple[ModelView, ...]:
+        """All models, at one moment, in the order of their registration."""
+        ...
+
+    def view(self, model_id: str) -> ModelView: ...
+
+    async def start(self) -> None:
+        """Begin to load the models that are not lazy; call it once the server listens."""
+        ...
+
+    async def run(self, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]) -> T:
+        """Run offline. `finish` serialises the result while the slot is still held (phase.executing)."""
+        ...
+
+    async def open_stream(self, inference: Inference) -> OpenStream:
+        """Acquire, load and prepare; what fails until then fails before any answer is begun."""
+        ...
+
+    async def load(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:
+        """Bring a registered model into memory as it is registered."""
+        ...
+
+    async def unload(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:
+        """Free a model after all earlier work on it; harmless when it is not loaded."""
+        ...
+
+    async def close(self) -> None:
+        """Wait for the work that was admitted, then free every model."""
+        ...

@@ -1,0 +1,62 @@
+"""The audit list: which family, task, mode and device may use how many slots, and on what evidence."""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from antiphon.vocabulary.errors import ConfigError
+from antiphon.vocabulary.spec import ModelSpec
+from antiphon.vocabulary.tasks import Mode, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """One line of the list; `evidence` names the run that it rests on."""
+
+    family: str
+    device: str
+    tasks: frozenset[Task]
+    modes: frozenset[Mode]
+    max_slots: int
+    evidence: str
+
+    def covers(self, spec: ModelSpec) -> bool:
+        """Whether this line speaks of the model."""
+        return (
+            (spec.family, spec.device) == (self.family, self.device)
+            and spec.task in self.tasks
+            and spec.mode in self.modes
+        )
+
+
+@cache
+def audits() -> tuple[Audit, ...]:
+    """Read the list that ships with antiphon (rule.empty_admission_lists)."""
+    table = tomllib.loads(files("antiphon.runtime").joinpath("audited_models.toml").read_text("utf-8"))
+    return tuple(
+        Audit(
+            family=line["family"],
+            device=line["device"],
+            tasks=frozenset(map(Task, line["tasks"])),
+            modes=frozenset(map(Mode, line["modes"])),
+            max_slots=line["max_slots"],
+            evidence=line["evidence"],
+        )
+        for line in table["audited"]
+    )
+
+
+def audited_slots(spec: ModelSpec) -> int:
+    """The most slots that this model may use; 1 where no line covers it."""
+    return max((audit.max_slots for audit in audits() if audit.covers(spec)), default=1)
+
+
+def check_slots(spec: ModelSpec) -> None:
+    """Raise ConfigError for a count that the list does not allow: it is known without loading anything."""
+    allowed = audited_slots(spec)
+    if spec.slots > allowed:
+        raise ConfigError(
+            f"model {spec.id!r}: slots is {spec.slots}, and {spec.family} on {spec.device} may use {allowed} "
+            f"({spec.task}, {spec.mode})"
+        )

@@ -1,0 +1,115 @@
+"""The codec of thread isolation: a bounded crew decodes and encodes, within one budget of decoded audio."""
+
+import asyncio
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import BinaryIO
+
+from antiphon.audio.convert import convert
+from antiphon.audio.decode import DecodeLimits, decode
+from antiphon.audio.encode import StreamEncoder, encode
+from antiphon.ports.codec import AudioFormat, Encoded
+from antiphon.runtime.hosts.crew import Crew, report
+from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.errors import ServerBusy
+
+_STEP_BYTES = 1024 * 1024
+"""How much a decode asks the budget for at a time; what it did not need goes back at its end."""
+
+
+class ThreadCodec:
+    """`Codec` over `threads` daemon threads. Units: `max_pending_bytes` of decoded uploads alive at once, 0 = no limit."""
+
+    def __init__(self, limits: DecodeLimits, max_pending_bytes: int, threads: int) -> None:
+        self._limits = limits
+        self._budget = _Budget(max_pending_bytes)
+        self._crew = Crew("antiphon-codec", threads)
+
+    async def decode(self, body: BinaryIO) -> Pcm:
+        """Decode an upload; its share of the budget is held for as long as the samples live."""
+        share = _Share(self._budget)
+        pcm = await self._crew.call(decode, body, self._limits, share.grow)
+        share.settle()
+        return replace(pcm, owner=share)
+
+    async def convert(self, pcm: Pcm, rate: int, channels: int) -> Pcm:
+        """Resample and mix."""
+        if (pcm.rate, pcm.channels) == (rate, channels):
+            return pcm
+        return await self._crew.call(convert, pcm, rate, channels)
+
+    async def encode(self, pcm: Pcm, audio_format: AudioFormat) -> Encoded:
+        """Encode a whole answer."""
+        return await self._crew.call(encode, pcm, audio_format)
+
+    def open_encoder(self, audio_format: AudioFormat, rate: int, channels: int) -> "_CrewEncoder":
+        """Begin an answer of unknown length."""
+        return _CrewEncoder(self._crew, StreamEncoder(audio_format, rate, channels))
+
+    def close(self) -> None:
+        """Let the threads end after what they have to do."""
+        self._crew.stop()
+
+
+class _CrewEncoder:
+    def __init__(self, crew: Crew, encoder: StreamEncoder) -> None:
+        self.content_type = encoder.content_type
+        self._crew = crew
+        self._encoder = encoder
+
+    def header(self) -> bytes:
+        return self._encoder.header()
+
+    async def feed(self, pcm: Pcm) -> bytes:
+        return await self._crew.call(self._encoder.feed, pcm)
+
+
+class _Budget:
+    """Bytes of decoded audio in flight; counted on the event loop alone."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._taken_bytes = 0
+
+    def take(self, size_bytes: int) -> None:
+        if self._limit_bytes and self._taken_bytes + size_bytes > self._limit_bytes:
+            raise ServerBusy("too much audio waits already (max_pending_audio_mb)")
+        self._taken_bytes += size_bytes
+
+    def give(self, size_bytes: int) -> None:
+        self._taken_bytes -= size_bytes
+
+
+class _Share:
+    """What one upload holds of the budget; it goes back when the audio is dropped, in whatever thread that happens."""
+
+    def __init__(self, budget: _Budget) -> None:
+        self._budget = budget
+        self._loop = asyncio.get_running_loop()
+        self._used_bytes = 0
+        self._held_bytes = 0
+
+    def grow(self, size_bytes: int) -> None:
+        """Account for a block, from the decoding thread; asks the loop, and waits for it, once a step."""
+        self._used_bytes += size_bytes
+        if self._used_bytes > self._held_bytes:
+            answer: Future[None] = Future()
+            self._loop.call_soon_threadsafe(self._take, max(self._used_bytes - self._held_bytes, _STEP_BYTES), answer)
+            answer.result()
+
+    def settle(self) -> None:
+        """Give back what was held and not used."""
+        self._budget.give(self._held_bytes - self._used_bytes)
+        self._held_bytes = self._used_bytes
+
+    def __del__(self) -> None:
+        report(self._loop, self._budget.give, self._held_bytes)
+
+    def _take(self, size_bytes: int, answer: "Future[None]") -> None:
+        try:
+            self._budget.take(size_bytes)
+        except ServerBusy as refusal:
+            answer.set_exception(refusal)
+        else:
+            self._held_bytes += size_bytes
+            answer.set_result(None)

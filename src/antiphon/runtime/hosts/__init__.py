@@ -1,0 +1,1 @@
+"""Where engines run, one module a kind of isolation."""

@@ -1,0 +1,75 @@
+"""Daemon threads with one inbox: how blocking calls are made without asyncio's default executor."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Crew:
+    """`size` threads that take blocking calls in order; a crew of one makes them one after another.
+
+    The threads are daemons, so that an engine that never returns cannot keep the process from ending. Every call runs
+    to its end: cancelling the coroutine that awaits it only stops the waiting.
+    """
+
+    def __init__(self, name: str, size: int = 1) -> None:
+        self._inbox: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._size = size
+        for number in range(size):
+            threading.Thread(target=self._work, name=f"{name}/{number}", daemon=True).start()
+
+    def post(self, call: Callable[[], None]) -> None:
+        """Have `call` made; it must not raise."""
+        self._inbox.put(call)
+
+    async def call(self, function: Callable[..., T], *args: object) -> T:
+        """Make a blocking call and await what it returns or raises."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def work() -> None:
+            try:
+                result = function(*args)
+            except BaseException as error:  # noqa: BLE001 (the awaiting coroutine owns it)
+                report(loop, _set_exception, future, error)
+            else:
+                report(loop, _set_result, future, result)
+
+        self._inbox.put(work)
+        return await future
+
+    def stop(self) -> None:
+        """Let the threads end after what is in the inbox."""
+        for _ in range(self._size):
+            self._inbox.put(None)
+
+    def _work(self) -> None:
+        while (call := self._inbox.get()) is not None:
+            call()
+            del call  # or the idle thread would keep the last call's arguments alive
+
+
+def report(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: object) -> None:
+    """Call back on the loop from any thread; a loop that has closed meanwhile has nobody left to tell."""
+    try:
+        loop.call_soon_threadsafe(callback, *args)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+
+
+def _set_result(future: "asyncio.Future[Any]", result: object) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _set_exception(future: "asyncio.Future[Any]", error: BaseException) -> None:
+    if future.done():
+        return
+    if isinstance(error, StopIteration):  # a future refuses it, and it means nothing here
+        error = RuntimeError("a blocking call raised StopIteration")
+    future.set_exception(error)

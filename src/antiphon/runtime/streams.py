@@ -1,0 +1,81 @@
+"""A stream and the lease that it holds, which end together whatever becomes of its reader."""
+
+import asyncio
+import weakref
+from collections.abc import Callable
+from typing import Self
+
+from antiphon.ports.clock import Clock
+from antiphon.ports.host import EventStream
+from antiphon.runtime.api import Timing
+from antiphon.runtime.hosts.crew import report
+from antiphon.runtime.owned import OwnedTasks
+from antiphon.vocabulary.spec import SessionFacts
+from antiphon.vocabulary.tasks import StreamEvent
+
+
+class LeasedStream:
+    """`OpenStream` over a host's stream.
+
+    Whoever holds it closes it. If it is dropped unclosed, its finaliser, which may run in any thread, has the event
+    loop close it (phase.deferred).
+    """
+
+    def __init__(self, ending: "StreamEnding", facts: SessionFacts, queue_s: float, load_s: float) -> None:
+        self.facts = facts
+        self._ending = ending
+        self._queue_s = queue_s
+        self._load_s = load_s
+        self._backstop = weakref.finalize(self, ending.schedule)
+        self._backstop.atexit = False
+
+    @property
+    def timing(self) -> Timing:
+        """Where the time went so far."""
+        return Timing(self._queue_s, self._load_s, self._ending.run_s())
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> StreamEvent:
+        return await anext(self._ending.events)
+
+    async def aclose(self) -> None:
+        """Stop the engine and release the lease; a caller that is cancelled here does not cut that short."""
+        self._backstop.detach()
+        await asyncio.shield(self._ending.begin())
+
+
+class StreamEnding:
+    """What must happen when a stream is over; it does not refer to the `LeasedStream`, so that one can be dropped."""
+
+    def __init__(self, events: EventStream, release: Callable[[], None], tasks: OwnedTasks, clock: Clock) -> None:
+        self.events = events
+        self._release = release
+        self._tasks = tasks
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._started = clock.now()
+        self._ended: float | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def run_s(self) -> float:
+        """How long the engine has run, in seconds."""
+        return (self._clock.now() if self._ended is None else self._ended) - self._started
+
+    def begin(self) -> "asyncio.Task[None]":
+        """End the stream, once, in a task of the runtime's own."""
+        if self._task is None:
+            self._task = self._tasks.start(self._end())
+        return self._task
+
+    def schedule(self) -> None:
+        """Have the event loop end the stream; may be called from any thread."""
+        report(self._loop, self.begin)
+
+    async def _end(self) -> None:
+        try:
+            await self.events.aclose()
+        finally:
+            self._ended = self._clock.now()
+            self._release()
