@@ -31,16 +31,30 @@ def exclusive(lock: Path, on_wait: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-def publish(folder: Path, target: Path, aside: Path) -> None:
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange two paths atomically (renameat2, Linux 3.15); False where the system or the file system cannot."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:  # a C library without it
+        return False
+    if renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _NO_EXCHANGE:
+        return False
+    raise OSError(code, os.strerror(code), str(other))
+
+
+def publish(folder: Path, target: Path, aside: Path, swap: Callable[[Path, Path], bool] = exchange) -> None:
     """Rename `folder` to `target`; what was there is then found at `folder` or at `aside`, for the caller to delete.
 
-    All three are on one file system. A target that exists is exchanged atomically (renameat2, Linux 3.15). On a file
-    system that cannot exchange, the target is absent between two renames.
+    All three are on one file system. A target that exists is swapped in one step; where `swap` says that this cannot
+    be, the target is absent between two renames.
     """
     sync_folders(folder)
     if not os.path.lexists(target):
         folder.rename(target)
-    elif not _exchange(folder, target):
+    elif not swap(folder, target):
         target.rename(aside)
         folder.rename(target)
     sync(target.parent)
@@ -59,17 +73,3 @@ def sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two paths atomically; False where the system or the file system cannot."""
-    try:
-        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
-    except AttributeError:  # a C library without it
-        return False
-    if renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in _NO_EXCHANGE:
-        return False
-    raise OSError(code, os.strerror(code), str(other))
