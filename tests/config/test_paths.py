@@ -65,8 +65,9 @@ def test_dots_after_a_link_go_up_from_where_it_leads(load_model: Load, home: Pat
     assert model_path(load_model(path="near/../model")) == str(home / "far/model")
 
 
-def test_the_files_own_folder_can_be_the_model(load_model: Load, home: Path) -> None:
-    assert model_path(load_model(path=".")) == str(home)
+@pytest.mark.parametrize(("path", "target"), [(".", "home"), ("..", ""), ("models/..", "home")])
+def test_a_path_of_dots_leads_to_the_folder_itself(load_model: Load, home: Path, path: str, target: str) -> None:
+    assert model_path(load_model(path=path)) == str(home.parent / target)
 
 
 def test_a_missing_model_is_refused_with_the_path_that_was_looked_at(

@@ -272,4 +272,6 @@ def test_options_that_are_nested_without_end_are_refused(load_model: Load, refus
     for _ in range(500):
         nested = [nested]
     line = refusal(load_model, load_options={"x": nested})
-    assert line.startswith("server.json: models[0].load_options")
+    assert line == (
+        "server.json: models[0].load_options: wanted an object of JSON values with finite numbers; found a list"
+    )

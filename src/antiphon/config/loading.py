@@ -53,7 +53,7 @@ def _validated(
     except ValidationError as error:
         # An unknown field goes first: a misspelt one also shows as a missing one, which would be no help.
         faults = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
-        place = faults[0]["loc"]
+        place = faults[0]["loc"][:3]  # below options, pydantic mixes names of types into the place
         subject = f"--{str(place[0]).replace('_', '-')}" if place[0] in flags else f"{source}: {shown_place(place)}"
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         raise ConfigError(f"{subject}: {_explained(faults[0])}{more}") from error
