@@ -6,7 +6,7 @@ docs/testing.md lists the files.
 
 import mmap
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import Enum, auto
@@ -168,7 +168,7 @@ class ControlledSession:
                     result = self._result(request, None)
                 yield index, result
 
-    def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:
+    def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Generator[StreamEvent, None, None]:
         """Answer in three pieces and the end; the step `stream` lies between the first piece and the second.
 
         Audio that arrives in chunks is read to its end first.

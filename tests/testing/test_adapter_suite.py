@@ -1,0 +1,364 @@
+"""AdapterTests passes a sound adapter and fails each of a row of broken ones, by the test that names the fault."""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from antiphon.testing.adapter_suite import AdapterTests, OpenSessions
+from antiphon.vocabulary.audio import AudioChunk, Pcm
+from antiphon.vocabulary.errors import ConfigError, InvalidRequest
+from antiphon.vocabulary.spec import Capability, ModelSpec
+from antiphon.vocabulary.tasks import (
+    AudioDelta,
+    Final,
+    Interface,
+    Mode,
+    StreamEvent,
+    Task,
+    TaskRequest,
+    TaskResult,
+)
+
+RATE = 8000
+TESTS = [name for name in dir(AdapterTests) if name.startswith("test_")]
+
+
+class EchoSession:
+    """A sound session: its speech is the bytes of the text, a sample each."""
+
+    family, task, mode = "echo", Task.TTS, Mode.OFFLINE
+    interfaces = frozenset(Interface)
+    sample_rate, channels, capacity = RATE, 1, 2
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+
+    def clone(self) -> "EchoSession":
+        return type(self)()
+
+    def prepare(self, request: TaskRequest) -> None:
+        if not request.text:
+            raise InvalidRequest("a text is needed", param="input")
+
+    def run(self, request: TaskRequest) -> TaskResult:
+        self.requests.append(request.text or "")
+        return TaskResult(text=request.text, audio=echo(request), sample_rate=RATE)
+
+    def run_batch(self, requests: Sequence[TaskRequest]) -> Iterator[tuple[int, TaskResult]]:
+        yield from enumerate(map(self.run, requests))
+
+    def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:
+        result = self.run(request)
+        assert result.audio is not None
+        yield AudioDelta(Pcm(result.audio.samples[:1], RATE))
+        yield AudioDelta(Pcm(result.audio.samples[1:], RATE))
+        yield Final(replace(result, audio=None))
+
+    def reset(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class EchoModel:
+    session: type[EchoSession] = EchoSession
+
+    def open_session(self) -> EchoSession | None:
+        return self.session()
+
+    def close(self) -> None: ...
+
+
+class EchoAdapter:
+    family = "echo"
+    session: type[EchoSession] = EchoSession
+
+    def inspect(self, spec: ModelSpec) -> Capability:
+        if not Path(spec.path).exists():
+            raise ConfigError("there is no such model", param="path")
+        return Capability(frozenset({Task.TTS}), frozenset({Mode.OFFLINE}), sample_rate=RATE, weight_bytes=0)
+
+    def load(self, spec: ModelSpec) -> EchoModel:
+        model = EchoModel()
+        model.session = self.session
+        return model
+
+
+def echo(request: TaskRequest) -> Pcm:
+    samples = b"".join(bytes((0, 0, code, 63)) for code in (request.text or "").encode())
+    return Pcm.from_bytes(samples, RATE)
+
+
+def check(test: str, adapter: EchoAdapter, tmp_path: Path) -> None:
+    """Run one test of the suite against an adapter, its fixtures filled in by hand."""
+    (tmp_path / "weights").touch()
+    spec = ModelSpec("echo", "echo", str(tmp_path), Task.TTS, slots=2)
+    loaded = adapter.load(spec)
+    requests = [TaskRequest(text="first"), TaskRequest(text="second")]
+    fixtures = {
+        "adapter": adapter,
+        "spec": spec,
+        "loaded": loaded,
+        "sessions": OpenSessions(loaded),
+        "requests": requests,
+        "bad_request": TaskRequest(),
+        "tmp_path": tmp_path,
+    }
+    method: Callable[..., None] = getattr(AdapterTests(), test)
+    method(**{name: fixtures[name] for name in inspect.signature(method).parameters})
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_a_sound_adapter_passes(test: str, tmp_path: Path) -> None:
+    check(test, EchoAdapter(), tmp_path)
+
+
+class AnotherFamily(EchoAdapter):
+    family = "another"
+
+
+class WritesWhileItInspects(EchoAdapter):
+    def inspect(self, spec: ModelSpec) -> Capability:
+        (Path(spec.path) / "cache").touch()
+        return super().inspect(spec)
+
+
+class LacksTheTaskOfItsSpec(EchoAdapter):
+    def inspect(self, spec: ModelSpec) -> Capability:
+        return replace(super().inspect(spec), tasks=frozenset({Task.ASR}))
+
+
+class InspectsWhatIsMissing(EchoAdapter):
+    def inspect(self, spec: ModelSpec) -> Capability:
+        return Capability(frozenset({Task.TTS}), frozenset({Mode.OFFLINE}), sample_rate=RATE, weight_bytes=0)
+
+
+class InspectsAnotherRate(EchoAdapter):
+    def inspect(self, spec: ModelSpec) -> Capability:
+        return replace(super().inspect(spec), sample_rate=2 * RATE)
+
+
+class OpensNothing(EchoAdapter):
+    def load(self, spec: ModelSpec) -> EchoModel:
+        model = super().load(spec)
+        model.open_session = lambda: None  # type: ignore[method-assign]  # an engine that gives no session
+        return model
+
+
+class AnswersWithTheLoad(EchoAdapter):
+    """Its answers depend on how often it was loaded."""
+
+    loads = 0
+
+    def load(self, spec: ModelSpec) -> EchoModel:
+        self.loads += 1
+        loads = self.loads
+
+        class Numbered(EchoSession):
+            def run(self, request: TaskRequest) -> TaskResult:
+                return replace(super().run(request), text=f"{loads}")
+
+        model = super().load(spec)
+        model.session = Numbered
+        return model
+
+
+class CloneOfAnotherRate(EchoSession):
+    def clone(self) -> EchoSession:
+        clone = super().clone()
+        clone.sample_rate = 2 * RATE
+        return clone
+
+
+class ClonesItself(EchoSession):
+    def clone(self) -> EchoSession:
+        return self
+
+
+class ClonesNothing(EchoSession):
+    def clone(self) -> EchoSession:
+        return None  # type: ignore[return-value]  # a broken engine
+
+
+class LacksAnInterface(EchoSession):
+    run_batch = None  # type: ignore[assignment]  # declared and not there
+
+
+class TooManySlots(EchoSession):
+    capacity = 17
+
+
+class TooFewSlots(EchoSession):
+    capacity = 1
+
+
+class RemembersEarlierRequests(EchoSession):
+    def run(self, request: TaskRequest) -> TaskResult:
+        return replace(super().run(request), text=" ".join(self.requests))
+
+
+class LeaksIntoOtherSessions(EchoSession):
+    seen: list[str] = []  # noqa: RUF012 (the fault: one list for all sessions)
+
+    def run(self, request: TaskRequest) -> TaskResult:
+        self.seen.append(request.text or "")
+        return replace(super().run(request), text=f"{len(self.seen)}")
+
+
+class AnswersAlike(EchoSession):
+    def run(self, request: TaskRequest) -> TaskResult:
+        return super().run(TaskRequest(text="the same"))
+
+
+class SpeaksAtAnotherRate(EchoSession):
+    def run(self, request: TaskRequest) -> TaskResult:
+        return replace(super().run(request), audio=Pcm(echo(request).samples, 2 * RATE))
+
+
+class TakesABadRequest(EchoSession):
+    def prepare(self, request: TaskRequest) -> None: ...
+
+
+class RefusesWithAnotherError(EchoSession):
+    def prepare(self, request: TaskRequest) -> None:
+        if not request.text:
+            raise ValueError("a text is needed")
+
+
+class TripsOverABadRequest(EchoSession):
+    tripped = False
+
+    def prepare(self, request: TaskRequest) -> None:
+        self.tripped = self.tripped or not request.text
+        super().prepare(request)
+
+    def run(self, request: TaskRequest) -> TaskResult:
+        return replace(super().run(request), language="en" if self.tripped else None)
+
+
+class RaisesWhenItIsCancelled(EchoSession):
+    def run(self, request: TaskRequest) -> TaskResult:
+        if request.cancelled():
+            raise KeyError("cancelled")
+        return super().run(request)
+
+
+class StreamsWithoutAnEnd(EchoSession):
+    def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:
+        yield from list(super().stream(request, audio))[:-1]
+
+
+class StreamsTwoEnds(EchoSession):
+    def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:
+        events = list(super().stream(request, audio))
+        yield from [*events, events[-1]]
+
+
+class StreamsItsAudioTwice(EchoSession):
+    def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:
+        yield from list(super().stream(request, audio))[:-1]
+        yield Final(self.run(request))
+
+
+class StreamsOtherwiseEachTime(EchoSession):
+    def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:
+        events = list(super().stream(request, audio))
+        yield from events[len(self.requests) - 1 :]
+
+
+class KeepsTheRestOfAStream(EchoSession):
+    """A stream that was closed early goes on in the next one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rest: list[StreamEvent] = []
+
+    def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:
+        self.rest += [event for event in super().stream(request, audio) if isinstance(event, AudioDelta)]
+        while self.rest:
+            yield self.rest.pop(0)
+        yield Final(TaskResult(text=request.text))
+
+
+class ForgetsAnItemOfABatch(EchoSession):
+    def run_batch(self, requests: Sequence[TaskRequest]) -> Iterator[tuple[int, TaskResult]]:
+        yield from list(super().run_batch(requests))[1:]
+
+
+class RepeatsAnItemOfABatch(EchoSession):
+    def run_batch(self, requests: Sequence[TaskRequest]) -> Iterator[tuple[int, TaskResult]]:
+        results = list(super().run_batch(requests))
+        yield from [*results, results[0]]
+
+
+class DiesWithItsPrimary(EchoSession):
+    def __init__(self, primary: "DiesWithItsPrimary | None" = None) -> None:
+        super().__init__()
+        self.primary = primary or self
+        self.open = True
+
+    def clone(self) -> EchoSession:
+        return type(self)(self)
+
+    def close(self) -> None:
+        self.open = False
+
+    def run(self, request: TaskRequest) -> TaskResult:
+        return replace(super().run(request), language="en" if self.primary.open else None)
+
+
+BROKEN_ADAPTERS: list[tuple[type[EchoAdapter], str]] = [
+    (AnotherFamily, "test_the_family_is_the_one_that_the_spec_names"),
+    (WritesWhileItInspects, "test_inspect_is_repeatable_and_leaves_the_files_alone"),
+    (LacksTheTaskOfItsSpec, "test_inspect_tells_a_sane_capability"),
+    (InspectsWhatIsMissing, "test_inspect_of_a_missing_model_is_a_configuration_error"),
+    (InspectsAnotherRate, "test_the_primary_is_what_the_spec_and_the_capability_say"),
+    (OpensNothing, "test_each_declared_interface_exists"),
+    (AnswersWithTheLoad, "test_a_second_load_answers_as_the_first_did"),
+]
+BROKEN_SESSIONS: list[tuple[type[EchoSession], str]] = [
+    (CloneOfAnotherRate, "test_a_clone_agrees_with_its_primary"),
+    (ClonesItself, "test_a_clone_agrees_with_its_primary"),
+    (ClonesNothing, "test_a_clone_agrees_with_its_primary"),
+    (LacksAnInterface, "test_each_declared_interface_exists"),
+    (TooManySlots, "test_the_capacity_covers_the_slots_of_the_spec"),
+    (TooFewSlots, "test_the_capacity_covers_the_slots_of_the_spec"),
+    (RemembersEarlierRequests, "test_equal_requests_get_equal_answers"),
+    (AnswersAlike, "test_equal_requests_get_equal_answers"),
+    (LeaksIntoOtherSessions, "test_interleaved_sessions_answer_as_a_fresh_one_does"),
+    (LeaksIntoOtherSessions, "test_concurrent_sessions_answer_as_one_does_serially"),
+    (SpeaksAtAnotherRate, "test_spans_and_audio_are_in_the_units_of_the_session"),
+    (TakesABadRequest, "test_a_bad_request_is_refused_and_changes_nothing"),
+    (RefusesWithAnotherError, "test_a_bad_request_is_refused_and_changes_nothing"),
+    (TripsOverABadRequest, "test_a_bad_request_is_refused_and_changes_nothing"),
+    (RaisesWhenItIsCancelled, "test_a_cancelled_request_ends_and_changes_nothing"),
+    (StreamsWithoutAnEnd, "test_a_stream_joins_to_its_final_result"),
+    (StreamsTwoEnds, "test_a_stream_joins_to_its_final_result"),
+    (StreamsItsAudioTwice, "test_a_stream_joins_to_its_final_result"),
+    (StreamsOtherwiseEachTime, "test_equal_streams_have_equal_pieces"),
+    (KeepsTheRestOfAStream, "test_a_stream_that_was_closed_early_leaves_the_session_fit"),
+    (ForgetsAnItemOfABatch, "test_a_batch_yields_every_index_once"),
+    (RepeatsAnItemOfABatch, "test_a_batch_yields_every_index_once"),
+    (DiesWithItsPrimary, "test_a_clone_outlives_its_primary"),
+]
+FAULTS = (AssertionError, pytest.fail.Exception, ValueError, KeyError)
+"""How a test of the suite fails: by its own word, or by the wrong exception of a broken session."""
+
+
+@pytest.mark.parametrize(("broken", "test"), BROKEN_ADAPTERS)
+def test_a_broken_adapter_fails(broken: type[EchoAdapter], test: str, tmp_path: Path) -> None:
+    with pytest.raises(FAULTS):
+        check(test, broken(), tmp_path)
+
+
+@pytest.mark.parametrize(("broken", "test"), BROKEN_SESSIONS)
+def test_a_broken_session_fails(broken: type[EchoSession], test: str, tmp_path: Path) -> None:
+    adapter = EchoAdapter()
+    adapter.session = broken
+    with pytest.raises(FAULTS):
+        check(test, adapter, tmp_path)
+
+
+def test_each_test_of_the_suite_fails_some_broken_adapter() -> None:
+    assert {test for _, test in [*BROKEN_ADAPTERS, *BROKEN_SESSIONS]} == set(TESTS)
