@@ -170,4 +170,4 @@ def _answer(status: int, body: ErrorBody, headers: Mapping[str, str] | None = No
 
 def _retry_after_s(error: Exception) -> int:
     wait_s = error.retry_after_s if isinstance(error, errors.ServerBusy) else 1.0
-    return math.ceil(min(max(wait_s, 1.0), MAX_RETRY_AFTER_S))
+    return math.ceil(min(max(1.0, wait_s), MAX_RETRY_AFTER_S))
