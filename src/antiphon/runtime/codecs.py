@@ -18,7 +18,7 @@ _STEP_BYTES = 1024 * 1024
 
 
 class ThreadCodec:
-    """`Codec` over `threads` daemon threads. Units: `max_pending_bytes` of decoded uploads alive at once, 0 = no limit."""
+    """`Codec` over daemon threads. Units: `max_pending_bytes` of decoded uploads alive at once, 0 without bound."""
 
     def __init__(self, limits: DecodeLimits, max_pending_bytes: int, threads: int) -> None:
         self._limits = limits

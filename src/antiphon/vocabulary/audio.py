@@ -15,7 +15,7 @@ class Pcm:
     rest on a mapped file; it keeps that alive. Raises ValueError for anything that is no such view.
     """
 
-    samples: memoryview[float]
+    samples: "memoryview[float]"
     rate: int
     channels: int = 1
     owner: object = field(default=None, repr=False, compare=False)

@@ -134,9 +134,13 @@ class AudioDelta:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """The next piece of a transcript; the joined pieces are the final text."""
+    """The next piece of a transcript; the joined pieces are the final text.
+
+    Units: `until_sample` is how far into the audio the model has got, at the session's rate; None where it cannot say.
+    """
 
     text: str
+    until_sample: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

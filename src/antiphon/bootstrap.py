@@ -1,0 +1,134 @@
+"""The composition root: from a configuration to a runtime, its services and a listening server."""
+
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from antiphon.audio.decode import DecodeLimits
+from antiphon.config import ServerConfig, build_config
+from antiphon.http.app import HttpLimits, Services, create_app
+from antiphon.http.server import Listener, address_of, bind
+from antiphon.observability.log import LogObserver
+from antiphon.packages import default_models_root, installed_registrations
+from antiphon.ports.host import SlotHost
+from antiphon.runtime.audit import audited_slots, check_slots
+from antiphon.runtime.clock import LoopClock
+from antiphon.runtime.codecs import ThreadCodec
+from antiphon.runtime.discovery import AdapterFinder
+from antiphon.runtime.hosts.thread import ThreadHost
+from antiphon.runtime.models import ModelRuntime, RuntimePorts
+from antiphon.runtime.parallel import ParallelServerState
+from antiphon.runtime.serial import ServerState
+from antiphon.service.models import ModelService
+from antiphon.service.speech import SpeechService
+from antiphon.service.tasks import TaskService
+from antiphon.service.transcription import TranscriptionService
+from antiphon.vocabulary.errors import ConfigError
+from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """A server put together and not yet started."""
+
+    config: ServerConfig
+    runtime: ModelRuntime
+    codec: ThreadCodec
+    services: Services
+
+    def app(self) -> FastAPI:
+        """The HTTP application over these services."""
+        config = self.config
+        limits = HttpLimits(config.max_request_body_bytes, config.max_text_chars, config.allowed_audio_roots)
+        return create_app(self.services, limits)
+
+    async def close(self) -> None:
+        """Let the admitted work end, and free the models."""
+        await self.runtime.close()
+        self.codec.close()
+
+
+def installed_config(models_root: Path | None, flags: dict[str, object], *, parallel_jobs: bool) -> ServerConfig:
+    """The configuration of a server that was given none: every installed package.
+
+    Under `--parallel-jobs` each has as many slots as there are cores, where the audit list allows: more bring nothing.
+    Raises ConfigError when nothing is installed.
+    """
+    root = models_root or default_models_root()
+    models: list[dict[str, object]] = [
+        {"id": it.id, "family": it.family, "task": str(it.task), "mode": str(it.mode), "path": str(it.path)}
+        for it in installed_registrations(root)
+    ]
+    if not models:
+        raise ConfigError("no model is installed; `antiphon models install --default` brings some")
+    given = {name: value for name, value in flags.items() if value is not None}
+    config = build_config(
+        {**given, "models": models}, source="the installed models", base=Path.cwd(), parallel_jobs=parallel_jobs
+    )
+    if not parallel_jobs:
+        return config
+    cores = len(os.sched_getaffinity(0))
+    for model, registration in zip(models, config.registrations(), strict=True):
+        model["slots"] = min(cores, audited_slots(registration.spec))
+    return build_config(
+        {**given, "models": models}, source="the installed models", base=Path.cwd(), parallel_jobs=parallel_jobs
+    )
+
+
+def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool) -> Assembly:
+    """Put a server together. Every model is inspected, none is loaded; raises ConfigError for one that cannot be."""
+    codec = ThreadCodec(
+        DecodeLimits(max_seconds=config.max_audio_seconds),
+        config.max_pending_audio_mb * _MIB,
+        threads=len(os.sched_getaffinity(0)),
+    )
+
+    def make_host(spec: ModelSpec) -> SlotHost:
+        return ThreadHost(finder.find(spec.family), spec)
+
+    ports = RuntimePorts(LoopClock(), codec, LogObserver(), make_host, config.busy_timeout_ms)
+    runtime = ParallelServerState(ports) if parallel_jobs else ServerState(ports)
+    for registration in config.registrations():
+        capability = inspect(finder, registration)
+        if parallel_jobs:
+            check_slots(registration.spec)
+        runtime.register(registration, capability, audited_slots(registration.spec) if parallel_jobs else 1)
+    services = Services(
+        models=ModelService(runtime, management=config.ui_management),
+        speech=SpeechService(runtime, codec, config.max_text_chars),
+        transcription=TranscriptionService(runtime, codec),
+        tasks=TaskService(runtime, codec, config.max_text_chars),
+    )
+    return Assembly(config, runtime, codec, services)
+
+
+def inspect(finder: AdapterFinder, registration: Registration) -> Capability:
+    """Ask the adapter what the model can do; raises ConfigError where it is not for this task or mode."""
+    spec = registration.spec
+    capability = finder.find(spec.family).inspect(spec)
+    if spec.task not in capability.tasks:
+        raise ConfigError(f"model {spec.id!r}: task is {spec.task}, and it is for {', '.join(capability.tasks)}")
+    if spec.mode not in capability.modes:
+        raise ConfigError(f"model {spec.id!r}: mode is {spec.mode}, and it runs {', '.join(capability.modes)}")
+    return capability
+
+
+async def serve(assembly: Assembly, on_listening: Callable[[str], None]) -> None:
+    """Serve until a stop signal. Models that are not lazy load once it listens; `on_listening` is told its base URL."""
+    bound = bind(assembly.config.host, assembly.config.port)
+
+    async def begin() -> None:
+        on_listening(address_of(bound))
+        await assembly.runtime.start()
+
+    begun: Callable[[], Awaitable[None]] = begin
+    try:
+        await Listener(assembly.app(), bound, begun).listen()
+    finally:
+        await assembly.close()
+        bound.close()

@@ -1,0 +1,25 @@
+"""The command line. Each command imports what it needs when it runs: `antiphon --help` starts no server."""
+
+import typer
+
+from antiphon import __version__
+from antiphon.cli.models import app as models_app
+from antiphon.cli.serve import serve
+
+app = typer.Typer(help="antiphon: a self-hosted speech server.", no_args_is_help=True, pretty_exceptions_enable=False)
+app.command()(serve)
+app.add_typer(models_app, name="models")
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    *, version: bool = typer.Option(False, "--version", help="Show the version and leave.", is_eager=True)
+) -> None:
+    if version:
+        typer.echo(f"antiphon {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """The entry point of the `antiphon` command."""
+    app()

@@ -1,0 +1,101 @@
+"""`antiphon serve`: flags and a file become a running server."""
+
+import asyncio
+import logging
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from antiphon.cli.faults import one_line_errors
+
+if TYPE_CHECKING:
+    from antiphon.bootstrap import Assembly
+
+_FLAGS = "Configuration (each wins over the file)"
+
+
+def serve(
+    *,
+    config: Annotated[
+        Path | None, typer.Option(help="A .json or .toml file; without one, every installed model.")
+    ] = None,
+    parallel_jobs: Annotated[
+        bool, typer.Option("--parallel-jobs", help="Several slots a model (experimental).")
+    ] = False,
+    family: Annotated[list[str] | None, typer.Option(metavar="MODULE:CLASS", help="One more model family.")] = None,
+    host: Annotated[str | None, typer.Option(help="127.0.0.1 by default.", rich_help_panel=_FLAGS)] = None,
+    port: Annotated[int | None, typer.Option(help="8080 by default.", rich_help_panel=_FLAGS)] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or vulkan.", rich_help_panel=_FLAGS)] = None,
+    lazy_load: Annotated[bool | None, typer.Option("--lazy-load/--eager-load", rich_help_panel=_FLAGS)] = None,
+    busy_timeout_ms: Annotated[int | None, typer.Option(help="0 = no bound.", rich_help_panel=_FLAGS)] = None,
+    max_text_chars: Annotated[int | None, typer.Option(rich_help_panel=_FLAGS)] = None,
+    max_audio_seconds: Annotated[int | None, typer.Option(rich_help_panel=_FLAGS)] = None,
+    max_request_body_bytes: Annotated[int | None, typer.Option(rich_help_panel=_FLAGS)] = None,
+    max_pending_audio_mb: Annotated[int | None, typer.Option(rich_help_panel=_FLAGS)] = None,
+    ui_management: Annotated[bool | None, typer.Option(help="Allow clients to manage.", rich_help_panel=_FLAGS)] = None,
+    models_root: Annotated[Path | None, typer.Option(rich_help_panel=_FLAGS)] = None,
+    allowed_audio_roots: Annotated[list[Path] | None, typer.Option(rich_help_panel=_FLAGS)] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Serve speech models over HTTP until Ctrl-C or SIGTERM."""
+    from antiphon.bootstrap import assemble, installed_config
+    from antiphon.bootstrap import serve as serve_assembly
+    from antiphon.config import load_config
+    from antiphon.runtime.discovery import AdapterFinder
+    from antiphon.runtime.parallel import STARTUP_NOTICE
+
+    flags: dict[str, object] = {
+        "host": host,
+        "port": port,
+        "device": device,
+        "lazy_load": lazy_load,
+        "busy_timeout_ms": busy_timeout_ms,
+        "max_text_chars": max_text_chars,
+        "max_audio_seconds": max_audio_seconds,
+        "max_request_body_bytes": max_request_body_bytes,
+        "max_pending_audio_mb": max_pending_audio_mb,
+        "ui_management": ui_management,
+        "models_root": None if models_root is None else str(models_root),
+        "allowed_audio_roots": [str(root) for root in allowed_audio_roots] if allowed_audio_roots else None,
+    }
+    _log_to_stderr(log_level)
+    with one_line_errors():
+        if config is None:
+            settings = installed_config(models_root, flags, parallel_jobs=parallel_jobs)
+        else:
+            settings = load_config(config, parallel_jobs=parallel_jobs, overrides=flags)
+        assembly = assemble(settings, AdapterFinder(family or ()), parallel_jobs=parallel_jobs)
+        if parallel_jobs:
+            typer.echo(STARTUP_NOTICE, err=True)  # rule.startup_notice
+
+        def announce(url: str) -> None:
+            typer.echo(f"antiphon is listening on {url}", err=True)
+            if example := _curl_line(assembly, url):
+                typer.echo(f"try:  {example}", err=True)
+
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(serve_assembly(assembly, announce))
+
+
+def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
+    import uvloop
+
+    return uvloop.Loop
+
+
+def _curl_line(assembly: "Assembly", url: str) -> str | None:
+    """A command that speaks, for a server that has a voice."""
+    for view in assembly.runtime.views():
+        spec = view.registration.spec
+        if spec.task == "tts":
+            body = f'{{"model": "{spec.id}", "input": "Hello from antiphon."}}'
+            return f"curl {url}/v1/audio/speech -d {shlex.quote(body)} -o hello.wav"
+    return None
+
+
+def _log_to_stderr(level: str) -> None:
+    if level.upper() not in logging.getLevelNamesMapping():
+        raise typer.BadParameter(f"{level!r} is no level", param_hint="--log-level")
+    logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -1,0 +1,54 @@
+"""The HTTP application: the routes over the services, in one envelope."""
+
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+
+from antiphon import __version__
+from antiphon.http.bodies import DrainUnreadBodies
+from antiphon.http.envelope import install
+from antiphon.http.routes.models import model_routes
+from antiphon.http.routes.speech import speech_routes
+from antiphon.http.routes.tasks import task_routes
+from antiphon.http.routes.transcriptions import transcription_routes
+from antiphon.service.models import ModelService
+from antiphon.service.speech import SpeechService
+from antiphon.service.tasks import TaskService
+from antiphon.service.transcription import TranscriptionService
+
+_TEXT_BODY_SLACK_BYTES = 1024 * 1024
+_BYTES_PER_CHARACTER = 12
+"""The most that JSON takes for a character: a surrogate pair of escapes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The use cases that the routes call."""
+
+    models: ModelService
+    speech: SpeechService
+    transcription: TranscriptionService
+    tasks: TaskService
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """What a request may bring. Units: bytes of a whole body, characters of a text to be spoken."""
+
+    max_request_body_bytes: int
+    max_text_chars: int
+    allowed_audio_roots: tuple[str, ...] = ()
+
+
+def create_app(services: Services, limits: HttpLimits) -> FastAPI:
+    """Build the application. It owns nothing: whoever made the services starts and closes their runtime."""
+    app = FastAPI(title="antiphon", version=__version__, description="A self-hosted speech server.")
+    body_bytes, roots = limits.max_request_body_bytes, limits.allowed_audio_roots
+    text_bytes = min(body_bytes, limits.max_text_chars * _BYTES_PER_CHARACTER + _TEXT_BODY_SLACK_BYTES)
+    app.include_router(model_routes(services.models))
+    app.include_router(speech_routes(services.speech, text_bytes))
+    app.include_router(transcription_routes(services.transcription, body_bytes, roots))
+    app.include_router(task_routes(services.tasks, body_bytes, roots))
+    app.add_middleware(DrainUnreadBodies, limit_bytes=body_bytes)
+    install(app)
+    return app

@@ -1,0 +1,67 @@
+"""Reads fields that routes share into the domain's words; raises InvalidRequest naming the field."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import BinaryIO, TypeVar
+
+from antiphon.http.schemas import AudioData
+from antiphon.service.audio_source import from_base64, from_path
+from antiphon.vocabulary.errors import InvalidRequest
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def choice(kind: type[E], text: str, param: str) -> E:
+    """One of an enumeration's values, in any case of its letters."""
+    try:
+        return kind(text.lower())
+    except ValueError:
+        known = ", ".join(kind)
+        raise InvalidRequest(f"{param} {text[:40]!r} is not supported; supported are {known}", param=param) from None
+
+
+def number(text: str | None, param: str, low: float, high: float) -> float | None:
+    """A number of a form field; blank is "not said"."""
+    if text is None or not text.strip():
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high:
+        raise InvalidRequest(f"{param} must be a number from {low:g} to {high:g}", param=param)
+    return value
+
+
+def integer(text: str | None, param: str, low: int, high: int) -> int | None:
+    """An integer of a form field; blank is "not said"."""
+    if text is None or not text.strip():
+        return None
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 20 and low <= int(digits) <= high):
+        raise InvalidRequest(f"{param} must be an integer from {low} to {high}", param=param)
+    return int(digits)
+
+
+def switch(text: str | None, param: str) -> bool:
+    """A truth value of a form field; blank is false."""
+    match (text or "").strip().lower():
+        case "true" | "1":
+            return True
+        case "false" | "0" | "":
+            return False
+        case _:
+            raise InvalidRequest(f"{param} must be true or false", param=param)
+
+
+def open_audio(audio: AudioData | str, allowed_roots: Sequence[str], param: str) -> BinaryIO:
+    """Open the audio of a JSON body; the caller closes it."""
+    if isinstance(audio, str):
+        return from_base64(audio, param)
+    match audio.data, audio.path:
+        case str(data), None:
+            return from_base64(data, f"{param}.data")
+        case None, str(path):
+            return from_path(path, allowed_roots, f"{param}.path")
+        case _:
+            raise InvalidRequest(f"{param} must be base64, or an object with either data or path", param=param)

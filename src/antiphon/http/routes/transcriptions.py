@@ -1,0 +1,170 @@
+"""`POST /v1/audio/transcriptions`, as a form or as JSON."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import BinaryIO, assert_never
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from antiphon.http.bodies import is_json, media_type, read_json
+from antiphon.http.fields import choice, integer, number, open_audio, switch
+from antiphon.http.multipart import Form, FormLimits, read_form
+from antiphon.http.schemas import MAX_SEED, TranscriptionBody, body_schema
+from antiphon.http.streaming import SSE_END, EventResponse, event, json_bytes
+from antiphon.http.timing import timing_header, timing_json
+from antiphon.runtime.api import OpenStream
+from antiphon.service.transcription import Transcript, TranscriptionOrder, TranscriptionService
+from antiphon.transcripts.verbose import verbose_json
+from antiphon.vocabulary.errors import InvalidRequest
+from antiphon.vocabulary.tasks import Final, TextDelta
+
+
+class TranscriptFormat(StrEnum):
+    """How a transcript is answered."""
+
+    JSON = "json"
+    TEXT = "text"
+    VERBOSE_JSON = "verbose_json"
+
+
+class Granularity(StrEnum):
+    """What a verbose transcript gives times for."""
+
+    WORD = "word"
+    SEGMENT = "segment"
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One request, from either kind of body."""
+
+    order: TranscriptionOrder
+    transcript_format: TranscriptFormat
+    granularities: frozenset[Granularity]
+    stream: bool
+
+
+def transcription_routes(service: TranscriptionService, max_body_bytes: int, allowed_roots: Sequence[str]) -> APIRouter:
+    """The routes that have audio transcribed."""
+    router = APIRouter()
+    limits = FormLimits(body_bytes=max_body_bytes)
+
+    @router.post("/v1/audio/transcriptions", openapi_extra=body_schema(TranscriptionBody))
+    async def transcriptions(request: Request) -> Response:
+        """Have a file transcribed: whole, or as events while it is decoded (`stream`)."""
+        if is_json(media_type(request.headers)):
+            body = await read_json(request, TranscriptionBody, max_body_bytes)
+            call = _call_of_json(body)
+            with open_audio(body.audio, allowed_roots, "audio") as audio:
+                return await _answer(service, call, audio)
+        with await read_form(request, limits) as form:
+            call = _call_of_form(form)
+            return await _answer(service, call, _only_file(form))
+
+    return router
+
+
+async def _answer(service: TranscriptionService, call: _Call, audio: BinaryIO) -> Response:
+    if call.stream:
+        stream = await service.stream(call.order, audio)
+        return EventResponse(_TranscriptEvents(stream), timing_header(stream.timing, run=False))
+    return await service.transcribe(call.order, audio, _renderer(call))
+
+
+def _call_of_json(body: TranscriptionBody) -> _Call:
+    return _call(
+        TranscriptionOrder(
+            model=body.model,
+            language=body.language,
+            prompt=body.prompt,
+            temperature=body.temperature,
+            seed=body.seed,
+            options=body.options,
+            busy_timeout_ms=body.busy_timeout_ms,
+        ),
+        body.response_format,
+        body.timestamp_granularities,
+        stream=body.stream,
+    )
+
+
+def _call_of_form(form: Form) -> _Call:
+    model = form.one("model")
+    if not model:
+        raise InvalidRequest("model: the id of a model is wanted; GET /v1/models lists them", param="model")
+    return _call(
+        TranscriptionOrder(
+            model=model,
+            language=form.one("language"),
+            prompt=form.one("prompt"),
+            temperature=number(form.one("temperature"), "temperature", 0.0, 1.0),
+            seed=integer(form.one("seed"), "seed", 0, MAX_SEED) or 0,
+            busy_timeout_ms=integer(form.one("busy_timeout_ms"), "busy_timeout_ms", 0, 2**53 - 1),
+        ),
+        form.one("response_format") or TranscriptFormat.JSON,
+        form.values("timestamp_granularities[]") + form.values("timestamp_granularities"),
+        stream=switch(form.one("stream"), "stream"),
+    )
+
+
+def _call(order: TranscriptionOrder, response_format: str, granularities: Sequence[str], *, stream: bool) -> _Call:
+    wanted = frozenset(choice(Granularity, it, "timestamp_granularities") for it in granularities)
+    return _Call(
+        order=replace(order, word_times=Granularity.WORD in wanted),
+        transcript_format=choice(TranscriptFormat, response_format, "response_format"),
+        granularities=wanted,
+        stream=stream,
+    )
+
+
+def _only_file(form: Form) -> BinaryIO:
+    files = form.files("file")
+    if len(files) != 1:
+        raise InvalidRequest(f"file: one audio file is wanted, and {len(files)} came", param="file")
+    return files[0].body
+
+
+def _renderer(call: _Call) -> Callable[[Transcript], Response]:
+    def render(transcript: Transcript) -> Response:
+        headers = timing_header(transcript.timing)
+        text = transcript.result.text or ""
+        timing = timing_json(transcript.timing)
+        match call.transcript_format:
+            case TranscriptFormat.TEXT:
+                return Response(text + "\n", media_type="text/plain", headers=headers)
+            case TranscriptFormat.JSON:
+                content: dict[str, object] = {"text": text, "timing": timing}
+            case TranscriptFormat.VERBOSE_JSON:
+                verbose = verbose_json(transcript.result, transcript.duration_s, "transcribe", call.granularities)
+                content = {**verbose, "timing": timing}
+            case unknown:
+                assert_never(unknown)
+        return Response(json_bytes(content), media_type="application/json", headers=headers)
+
+    return render
+
+
+class _TranscriptEvents:
+    """A transcript as OpenAI's events: the joined deltas are the text of `done`."""
+
+    def __init__(self, stream: OpenStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        text = ""
+        async for found in self._stream:
+            match found:
+                case TextDelta(text=piece):
+                    yield event({"type": "transcript.text.delta", "delta": piece})
+                case Final(result):
+                    text = result.text or ""
+                case _:
+                    pass
+        yield event({"type": "transcript.text.done", "text": text, "timing": timing_json(self._stream.timing)})
+        yield SSE_END
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

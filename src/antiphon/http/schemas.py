@@ -1,0 +1,97 @@
+"""The JSON bodies that the routes take. Unknown fields are ignored: gateways add their own.
+
+Source of the OpenAI shapes: https://platform.openai.com/docs/api-reference/audio.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+MAX_SEED = 2**63 - 1
+
+_Timeout = Annotated[int | None, Field(ge=0, le=2**53 - 1, description="longest wait for a slot; 0 = no bound")]
+_Seed = Annotated[int, Field(ge=0, le=MAX_SEED, description="equal requests with equal seeds get equal bytes")]
+_Options = Annotated[dict[str, JsonValue], Field(description="the model's own options")]
+
+
+class Body(BaseModel):
+    """What all bodies share."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class SpeechBody(Body):
+    """`POST /v1/audio/speech`."""
+
+    model: str
+    input: str
+    voice: str | None = None
+    response_format: str = "wav"
+    speed: float | None = Field(default=None, ge=0.25, le=4.0)
+    seed: _Seed = 0
+    language: str | None = None
+    stream_format: Literal["sse", "audio"] | None = None
+    options: _Options = {}
+    busy_timeout_ms: _Timeout = None
+
+
+class AudioData(Body):
+    """Audio in a JSON body: base64, or a path on the server under an allowed folder."""
+
+    data: str | None = None
+    path: str | None = None
+
+
+class TranscriptionBody(Body):
+    """`POST /v1/audio/transcriptions` as JSON; the form has the same fields, and the audio as `file`."""
+
+    model: str
+    audio: AudioData | str
+    language: str | None = None
+    prompt: str | None = None
+    response_format: str = "json"
+    temperature: float | None = Field(default=None, ge=0.0, le=1.0)
+    timestamp_granularities: list[str] = []
+    seed: _Seed = 0
+    stream: bool = False
+    options: _Options = {}
+    busy_timeout_ms: _Timeout = None
+
+
+class TaskBody(Body):
+    """The `request` of `POST /v1/tasks/run`."""
+
+    text: str | None = None
+    audio: AudioData | str | None = None
+    language: str | None = None
+    voice: str | None = None
+    seed: _Seed = 0
+    options: _Options = {}
+
+
+class TaskRunBody(Body):
+    """`POST /v1/tasks/run`."""
+
+    model: str
+    request: TaskBody
+    busy_timeout_ms: _Timeout = None
+
+
+class LoadBody(BaseModel):
+    """`POST /v1/models/load`: the id, and any field of the model's configuration."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    id: str
+
+
+class UnloadBody(Body):
+    """`POST /v1/models/unload`."""
+
+    id: str
+
+
+def body_schema(model: type[BaseModel]) -> dict[str, Any]:  # OpenAPI's own type
+    """Describe a JSON body for the OpenAPI document: the routes read it themselves."""
+    content = {"application/json": {"schema": model.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}

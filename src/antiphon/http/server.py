@@ -1,0 +1,77 @@
+"""The default listener: uvicorn on a socket that is ours."""
+
+import signal
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from antiphon.vocabulary.errors import ConfigError
+
+_BACKLOG = 2048
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Bind and listen, port 0 being any free one; raises ConfigError where that is not possible."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise ConfigError(f"cannot listen on {host} port {port}: {error}") from error
+
+
+def address_of(bound: socket.socket) -> str:
+    """The base URL of a bound socket."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Listener(uvicorn.Server):
+    """Serves one application on one socket until a stop signal; afterwards `serve` returns, and the process goes on."""
+
+    def __init__(self, app: FastAPI, bound: socket.socket, on_listening: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                loop="uvloop",
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+            )
+        )
+        self._bound = bound
+        self._on_listening = on_listening
+
+    async def listen(self) -> None:
+        """Serve until stopped; the requests under way are answered first."""
+        await self.serve(sockets=[self._bound])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say so."""
+        await super().startup(sockets)
+        if self.started:
+            await self._on_listening()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take the stop signals for as long as it serves. uvicorn's own version raises them again afterwards."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._stop) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, action in before.items():
+                signal.signal(number, action)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.handle_exit(signal.Signals(number), frame)

@@ -1,0 +1,72 @@
+"""Makes a client's wish a request for one model, or refuses it: the checks that depend on the model's configuration.
+
+They run after the grant, under the lease: what they read cannot change before the work is done.
+"""
+
+import math
+from collections.abc import Mapping
+
+from antiphon.runtime.api import BoundModel
+from antiphon.vocabulary.errors import InvalidRequest
+from antiphon.vocabulary.spec import Capability, OptionSpec
+from antiphon.vocabulary.tasks import OptionValue, Task
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+}
+
+
+def require_task(model: BoundModel, task: Task) -> None:
+    """Refuse a model that was registered for other work; raises InvalidRequest (param "model")."""
+    spec = model.registration.spec
+    if spec.task is not task:
+        raise InvalidRequest(f"model {spec.id!r} is for {spec.task}, not for {task}", param="model")
+
+
+def require_voice(model: BoundModel, voice: str | None) -> None:
+    """Refuse a voice that the model does not have, naming those that it has; raises InvalidRequest (param "voice")."""
+    voices = model.capability.voices
+    if voice is not None and voice not in voices:
+        raise InvalidRequest(f"there is no voice {voice[:80]!r}; the model has {', '.join(voices)}", param="voice")
+
+
+def require_language(model: BoundModel, language: str | None) -> None:
+    """Refuse a language that the model is known not to speak; raises InvalidRequest (param "language")."""
+    languages = model.capability.languages
+    if language is not None and languages and language not in languages:
+        known = ", ".join(languages)
+        raise InvalidRequest(f"the model does not know the language {language!r}; it knows {known}", param="language")
+
+
+def require_options(model: BoundModel, options: Mapping[str, OptionValue], prefix: str = "options.") -> None:
+    """Refuse an option that the model does not take, or a value out of its range; raises InvalidRequest.
+
+    `param` is the option's name behind `prefix`: OpenAI's own fields have none.
+    """
+    for name, value in options.items():
+        _check(_spec_of(name, model.capability, prefix), value, prefix)
+
+
+def _spec_of(name: str, capability: Capability, prefix: str) -> OptionSpec:
+    for option in capability.options:
+        if option.name == name:
+            return option
+    known = ", ".join(option.name for option in capability.options) or "none"
+    raise InvalidRequest(f"the model takes no option {name[:80]!r}; it takes {known}", param=f"{prefix}{name[:80]}")
+
+
+def _check(option: OptionSpec, value: OptionValue, prefix: str) -> None:
+    param = f"{prefix}{option.name}"
+    is_a_stray_bool = isinstance(value, bool) and option.type != "boolean"
+    if is_a_stray_bool or not isinstance(value, _TYPES[option.type]):
+        raise InvalidRequest(f"{param} must be of type {option.type}", param=param)
+    if isinstance(value, (int, float)):
+        low = -math.inf if option.minimum is None else option.minimum
+        high = math.inf if option.maximum is None else option.maximum
+        if not low <= value <= high:
+            raise InvalidRequest(f"{param} must be from {low:g} to {high:g}", param=param)
+    if option.choices and value not in option.choices:
+        raise InvalidRequest(f"{param} must be one of {', '.join(option.choices)}", param=param)

@@ -1,0 +1,131 @@
+"""Text to speech: whole, or piece by piece."""
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from antiphon.ports.codec import AudioFormat, ChunkEncoder, Codec, Encoded
+from antiphon.runtime.api import BoundModel, Inference, OpenStream, Runtime, Timing
+from antiphon.service.binding import require_options, require_task, require_voice
+from antiphon.vocabulary.errors import EngineError, InvalidRequest, TooLarge
+from antiphon.vocabulary.tasks import AudioDelta, Interface, OptionValue, Task, TaskRequest, TaskResult
+
+NATURAL_SPEED = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechOrder:
+    """What a client wants spoken. Units: `speed` is a factor, 2.0 is twice as fast; None is as the model speaks."""
+
+    model: str
+    text: str
+    audio_format: AudioFormat = AudioFormat.WAV
+    voice: str | None = None
+    speed: float | None = None
+    seed: int = 0
+    language: str | None = None
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+    busy_timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A whole spoken answer."""
+
+    encoded: Encoded
+    timing: Timing
+
+
+class SpeechStream:
+    """Encoded speech as it is made, the header first. It holds a lease: close it."""
+
+    def __init__(self, stream: OpenStream, encoder: ChunkEncoder) -> None:
+        self._stream = stream
+        self._encoder = encoder
+        self._begun = False
+
+    @property
+    def content_type(self) -> str:
+        """What the pieces are, together."""
+        return self._encoder.content_type
+
+    @property
+    def timing(self) -> Timing:
+        """Where the time went so far."""
+        return self._stream.timing
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while True:
+            if not self._begun:
+                self._begun = True
+                if header := self._encoder.header():
+                    return header
+            event = await anext(self._stream)
+            if isinstance(event, AudioDelta) and (piece := await self._encoder.feed(event.pcm)):
+                return piece
+
+    async def aclose(self) -> None:
+        """Stop the engine and give the slot back."""
+        await self._stream.aclose()
+
+
+class SpeechService:
+    """Has text spoken. Units: `max_text_chars` characters a request."""
+
+    def __init__(self, runtime: Runtime, codec: Codec, max_text_chars: int) -> None:
+        self._runtime = runtime
+        self._codec = codec
+        self._max_text_chars = max_text_chars
+
+    async def speak(self, order: SpeechOrder) -> Spoken:
+        """Have all of it spoken and encoded; the slot is held until the encoding is done."""
+
+        async def encode(result: TaskResult, timing: Timing) -> Spoken:
+            if result.audio is None:
+                raise EngineError("the engine returned no audio")
+            return Spoken(await self._codec.encode(result.audio, order.audio_format), timing)
+
+        return await self._runtime.run(self._inference(order, Interface.OFFLINE), encode)
+
+    async def stream(self, order: SpeechOrder) -> SpeechStream:
+        """Begin to speak; returns when the request is known to be in order."""
+        stream = await self._runtime.open_stream(self._inference(order, Interface.STREAMING))
+        facts = stream.facts
+        return SpeechStream(stream, self._codec.open_encoder(order.audio_format, facts.sample_rate, facts.channels))
+
+    def _inference(self, order: SpeechOrder, interface: Interface) -> Inference:
+        require_speakable(order.text, self._max_text_chars)
+        draft = TaskRequest(
+            text=order.text, voice=order.voice, language=order.language, seed=order.seed, options=_options(order)
+        )
+
+        def bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
+            require_task(model, Task.TTS)
+            require_voice(model, request.voice)
+            require_options(model, order.options)
+            require_options(model, {k: v for k, v in request.options.items() if k not in order.options}, prefix="")
+            return request
+
+        return Inference(order.model, draft, bind, interface, order.busy_timeout_ms)
+
+
+def require_speakable(text: str, max_text_chars: int, param: str = "input") -> None:
+    """Refuse a text that is too long, or blank: nothing but spaces, controls and invisible marks.
+
+    Raises TooLarge and InvalidRequest. A text with signs but no words is the engine's to refuse.
+    """
+    if len(text) > max_text_chars:
+        raise TooLarge(f"the text has {len(text)} characters; the limit is {max_text_chars}", param=param)
+    if all(unicodedata.category(char)[0] in "ZC" for char in text):
+        raise InvalidRequest(f"{param} must hold something to say", param=param)
+
+
+def _options(order: SpeechOrder) -> dict[str, OptionValue]:
+    options = dict(order.options)
+    if order.speed is not None and order.speed != NATURAL_SPEED:
+        options["speed"] = order.speed
+    return options

@@ -1,0 +1,91 @@
+"""Speech to text: whole, or piece by piece."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO, TypeVar
+
+from antiphon.ports.codec import Codec
+from antiphon.runtime.api import BoundModel, Inference, OpenStream, Runtime, Timing
+from antiphon.service.binding import require_language, require_options, require_task
+from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.languages import base_language
+from antiphon.vocabulary.tasks import Interface, OptionValue, Task, TaskRequest, TaskResult
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptionOrder:
+    """What a client wants transcribed, without the audio. Units: `temperature` 0..1."""
+
+    model: str
+    language: str | None = None
+    prompt: str | None = None
+    temperature: float | None = None
+    word_times: bool = False
+    seed: int = 0
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+    busy_timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A transcript of a whole file. Units: `duration_s` seconds of the audio as it was sent."""
+
+    result: TaskResult
+    duration_s: float
+    timing: Timing
+
+
+class TranscriptionService:
+    """Has audio transcribed."""
+
+    def __init__(self, runtime: Runtime, codec: Codec) -> None:
+        self._runtime = runtime
+        self._codec = codec
+
+    async def transcribe(self, order: TranscriptionOrder, body: BinaryIO, render: Callable[[Transcript], T]) -> T:
+        """Decode, then transcribe. No slot is held while a file is decoded; one is held until `render` has returned."""
+        inference = await self._inference(order, body, Interface.OFFLINE)
+        duration_s = _duration_s(inference.request.audio)
+
+        async def finish(result: TaskResult, timing: Timing) -> T:
+            return render(Transcript(result, duration_s, timing))
+
+        return await self._runtime.run(inference, finish)
+
+    async def stream(self, order: TranscriptionOrder, body: BinaryIO) -> OpenStream:
+        """Decode, then begin to transcribe; the stream holds a slot, so close it."""
+        return await self._runtime.open_stream(await self._inference(order, body, Interface.STREAMING))
+
+    async def _inference(self, order: TranscriptionOrder, body: BinaryIO, interface: Interface) -> Inference:
+        language = base_language(order.language)
+        self._runtime.view(order.model)  # an unknown model is refused before anything is decoded
+        audio = await self._codec.decode(body)
+        named = _named_options(order)
+        draft = TaskRequest(
+            text=order.prompt, audio=audio, language=language, seed=order.seed, options={**order.options, **named}
+        )
+
+        def bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
+            require_task(model, Task.ASR)
+            require_language(model, language)
+            require_options(model, order.options)
+            require_options(model, named, prefix="")
+            return request
+
+        return Inference(order.model, draft, bind, interface, order.busy_timeout_ms)
+
+
+def _named_options(order: TranscriptionOrder) -> dict[str, OptionValue]:
+    """The options that have fields of their own; what is at its default is left to the model."""
+    options: dict[str, OptionValue] = {}
+    if order.temperature:
+        options["temperature"] = order.temperature
+    if order.word_times:
+        options["word_timestamps"] = True
+    return options
+
+
+def _duration_s(audio: Pcm | None) -> float:
+    return 0.0 if audio is None else audio.duration_s
