@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.testing.adapter_suite import AdapterTests, OpenSessions
+from antiphon.testing.calls import answer
 from antiphon.vocabulary.audio import AudioChunk, Pcm
 from antiphon.vocabulary.errors import ConfigError, InvalidRequest
 from antiphon.vocabulary.spec import Capability, ModelSpec
@@ -112,6 +113,21 @@ def check(test: str, adapter: EchoAdapter, tmp_path: Path) -> None:
 @pytest.mark.parametrize("test", TESTS)
 def test_a_sound_adapter_passes(test: str, tmp_path: Path) -> None:
     check(test, EchoAdapter(), tmp_path)
+
+
+class OnlyStreams(EchoSession):
+    interfaces = frozenset({Interface.STREAMING})
+
+
+class OnlyBatches(EchoSession):
+    interfaces = frozenset({Interface.BATCH})
+
+
+@pytest.mark.parametrize("sound", [OnlyStreams, OnlyBatches])
+def test_a_session_with_one_interface_is_called_by_it(sound: type[EchoSession]) -> None:
+    request = TaskRequest(text="first")
+    result = answer(sound(), request)
+    assert (result.text, result.audio) == ("first", echo(request))
 
 
 class AnotherFamily(EchoAdapter):

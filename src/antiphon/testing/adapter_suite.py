@@ -8,29 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import GeneratorType
 from typing import Final as Constant
-from typing import NamedTuple
 
 import pytest
 
 from antiphon.ports.adapter import Adapter, BatchSession, LoadedModel, OfflineSession, Session, StreamingSession
-from antiphon.vocabulary.audio import Pcm
+from antiphon.testing.calls import answer, answer_or_none, check_units, close_stream, whole_stream
 from antiphon.vocabulary.errors import AntiphonError, ConfigError, InvalidRequest
 from antiphon.vocabulary.spec import MAX_SLOTS, ModelSpec, SessionFacts
 from antiphon.vocabulary.tasks import (
-    AudioDelta,
     Cancellation,
-    Final,
     Interface,
-    Segment,
-    SpeakerTurn,
-    StreamEvent,
     TaskRequest,
     TaskResult,
-    TextDelta,
-    TurnsDelta,
-    Word,
 )
 
 PROTOCOLS: Constant[Mapping[Interface, type]] = {
@@ -40,15 +30,6 @@ PROTOCOLS: Constant[Mapping[Interface, type]] = {
 }
 HANG_GUARD_S: Constant = 300.0
 """No test waits for this long unless the adapter hangs. Units: seconds."""
-
-
-class Streamed(NamedTuple):
-    """A whole stream, joined: its float32 bytes, its text, its turns and its final result."""
-
-    audio: bytes
-    text: str
-    turns: tuple[SpeakerTurn, ...]
-    final: TaskResult
 
 
 class OpenSessions:
@@ -208,7 +189,7 @@ class AdapterTests:
     ) -> None:
         session = sessions.primary()
         for request in requests:
-            _check_units(session, answer(session, request))
+            check_units(session, answer(session, request))
 
     def test_interleaved_sessions_answer_as_a_fresh_one_does(
         self, sessions: OpenSessions, requests: Sequence[TaskRequest]
@@ -262,7 +243,7 @@ class AdapterTests:
         gone = Cancellation()
         gone.cancel()
         with suppress(AntiphonError):  # an early end may be told as a domain error, not as any other exception
-            _call_once(session, replace(requests[0], cancellation=gone))
+            answer_or_none(session, replace(requests[0], cancellation=gone))
         assert self._answers(session, requests) == before
 
     # Streams.
@@ -270,8 +251,8 @@ class AdapterTests:
     def test_a_stream_joins_to_its_final_result(self, sessions: OpenSessions, requests: Sequence[TaskRequest]) -> None:
         session = sessions.streaming()
         for request in requests:
-            streamed = _stream(session, request)
-            _check_units(session, streamed.final)
+            streamed = whole_stream(session, request)
+            check_units(session, streamed.final)
             if streamed.audio:
                 assert streamed.final.audio is None, "the final result repeats no audio"
             if streamed.text:
@@ -281,8 +262,8 @@ class AdapterTests:
 
     def test_equal_streams_have_equal_pieces(self, sessions: OpenSessions, requests: Sequence[TaskRequest]) -> None:
         session = sessions.streaming()
-        first = _stream(session, requests[0])
-        again = _stream(session, requests[0])
+        first = whole_stream(session, requests[0])
+        again = whole_stream(session, requests[0])
         assert again.audio == first.audio
         assert self.comparable(again.final) == self.comparable(first.final)
 
@@ -290,13 +271,13 @@ class AdapterTests:
         self, sessions: OpenSessions, requests: Sequence[TaskRequest]
     ) -> None:
         session = sessions.streaming()
-        before = _stream(session, requests[1])
+        before = whole_stream(session, requests[1])
         session.prepare(requests[0])
         events = session.stream(requests[0], None)
         next(events)
-        _close(events)
+        close_stream(events)
         session.reset()
-        after = _stream(session, requests[1])
+        after = whole_stream(session, requests[1])
         assert after.audio == before.audio
         assert self.comparable(after.final) == self.comparable(before.final)
 
@@ -312,7 +293,7 @@ class AdapterTests:
         results = list(session.run_batch(requests))
         assert sorted(index for index, _ in results) == list(range(len(requests)))
         for _, result in results:
-            _check_units(session, result)
+            check_units(session, result)
 
     # The end.
 
@@ -339,68 +320,6 @@ class AdapterTests:
         return [self.comparable(answer(session, request)) for request in requests]
 
 
-def answer(session: Session, request: TaskRequest) -> TaskResult:
-    """Prepare and call `session` by the first interface that it has: offline, batch, streaming.
-
-    Raises what the session raises. The answer of a stream gets the audio of its joined pieces.
-    """
-    result = _call_once(session, request)
-    assert result is not None, "the session gave no result"
-    return result
-
-
-def _call_once(session: Session, request: TaskRequest) -> TaskResult | None:
-    """The answer, or None when the session ended early without one."""
-    session.prepare(request)
-    if Interface.OFFLINE in session.interfaces:
-        assert isinstance(session, OfflineSession)
-        return session.run(request)
-    if Interface.BATCH in session.interfaces:
-        assert isinstance(session, BatchSession)
-        return next((result for _, result in session.run_batch([request])), None)
-    assert isinstance(session, StreamingSession)
-    events = list(session.stream(request, None))
-    session.reset()
-    result = next((event.result for event in events if isinstance(event, Final)), None)
-    sound = _sound(events)
-    return (
-        replace(result, audio=Pcm.from_bytes(sound, session.sample_rate, session.channels))
-        if result and sound
-        else result
-    )
-
-
-def _stream(session: StreamingSession, request: TaskRequest) -> Streamed:
-    """Run a whole stream, check that it ends in exactly one Final, and reset the session."""
-    session.prepare(request)
-    events = list(session.stream(request, None))
-    session.reset()
-    assert events, "the stream gave no event"
-    *pieces, last = events
-    assert isinstance(last, Final), "a stream ends in its final result"
-    assert not any(isinstance(piece, Final) for piece in pieces), "a stream has one final result"
-    for piece in pieces:
-        if isinstance(piece, AudioDelta):
-            assert (piece.pcm.rate, piece.pcm.channels) == (session.sample_rate, session.channels)
-    return Streamed(
-        audio=_sound(pieces),
-        text="".join(piece.text for piece in pieces if isinstance(piece, TextDelta)),
-        turns=tuple(turn for piece in pieces if isinstance(piece, TurnsDelta) for turn in piece.turns),
-        final=last.result,
-    )
-
-
-def _sound(events: Sequence[StreamEvent]) -> bytes:
-    """The joined float32 bytes of the pieces of speech."""
-    return b"".join(event.pcm.samples.tobytes() for event in events if isinstance(event, AudioDelta))
-
-
-def _close(events: Iterator[StreamEvent]) -> None:
-    """Close a stream as the runtime does: a generator has `close`, another iterator is dropped."""
-    if isinstance(events, GeneratorType):
-        events.close()
-
-
 def _facts(session: Session) -> SessionFacts:
     """All that a clone must share with its primary; the capacity is the primary's to tell."""
     return SessionFacts(
@@ -412,17 +331,6 @@ def _facts(session: Session) -> SessionFacts:
         session.channels,
         capacity=1,
     )
-
-
-def _check_units(session: Session, result: TaskResult) -> None:
-    """Audio has the session's shape; spans are ordered, and say at which rate they count."""
-    if result.audio is not None:
-        assert (result.audio.rate, result.audio.channels) == (session.sample_rate, session.channels)
-        assert result.sample_rate == result.audio.rate
-    spans: list[Segment | Word | SpeakerTurn] = [*result.segments, *result.words, *result.speaker_turns]
-    assert not spans or result.sample_rate is not None, "spans count samples of a known rate"
-    for span in spans:
-        assert 0 <= span.start_sample <= span.end_sample
 
 
 def _listing(path: Path) -> list[tuple[str, int, int]]:
