@@ -4,6 +4,8 @@ Resampling is libsoxr's (HQ). Its stream gives the same samples however the inpu
 block sizes.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import soxr
 
@@ -21,10 +23,9 @@ def convert(pcm: Pcm, rate: int, channels: int) -> Pcm:
         return pcm
     samples = samples_of(pcm)
     converter = BlockConverter(pcm.rate, pcm.channels, rate, channels)
-    block = max(1, BLOCK_SAMPLES // pcm.channels) * pcm.channels
     with PcmWriter(rate, channels) as writer:
-        for start in range(0, len(samples), block):
-            writer.write(converter.feed(samples[start : start + block]).data)
+        for block in converter.feed(samples):
+            writer.write(block.data)
         writer.write(converter.finish().data)
         if writer.size_bytes == 0 and pcm.frames:
             writer.write(mix(samples[: pcm.channels], pcm.channels, channels).data)
@@ -51,13 +52,16 @@ class BlockConverter:
         self._channels_out = channels_out
         # All that mixing keeps is the mean, so that alone is resampled.
         self._inner = 1 if channels_in != channels_out else channels_in
+        growth = max(1, -(-rate_out // rate_in))
+        self._piece = max(1, BLOCK_SAMPLES // (channels_in * growth)) * channels_in
         self._stream = None
         if rate_in != rate_out:
             self._stream = soxr.ResampleStream(rate_in, rate_out, self._inner, dtype="float32", quality="HQ")
 
-    def feed(self, samples: Samples) -> Samples:
-        """Convert the next block of whole frames; the result may be empty at first."""
-        return self._converted(samples, last=False)
+    def feed(self, samples: Samples) -> Iterator[Samples]:
+        """Convert whole frames, in pieces of a bounded size; they may be empty at first."""
+        for start in range(0, len(samples), self._piece):
+            yield self._converted(samples[start : start + self._piece], last=False)
 
     def finish(self) -> Samples:
         """End the stream; nothing may be fed afterwards."""

@@ -31,7 +31,8 @@ def decode(body: BinaryIO, limits: DecodeLimits, on_growth: Callable[[int], None
     (param "file") for what is no accepted audio or holds none, TooLarge (param "file") beyond `limits`.
     """
     container = recognise(body)
-    audio = open_wav(body, container, limits) if container in (WAV, WAVE64) else open_demuxed(body, container)
+    open_container = open_wav if container in (WAV, WAVE64) else open_demuxed
+    audio = open_container(body, container, limits)
     with closing(audio):
         pcm = _collect(audio, limits, on_growth)
     if pcm.frames == 0:
@@ -40,7 +41,6 @@ def decode(body: BinaryIO, limits: DecodeLimits, on_growth: Callable[[int], None
 
 
 def _collect(audio: AudioBlocks, limits: DecodeLimits, on_growth: Callable[[int], None]) -> Pcm:
-    limits.check_format(audio.rate, audio.channels)
     limits.check_length(audio.frames or 0, audio.rate, audio.channels)
     with PcmWriter(audio.rate, audio.channels, on_growth) as writer:
         for block in audio.blocks:

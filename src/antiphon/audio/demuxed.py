@@ -5,18 +5,22 @@ second file, and decoders from a list. It asks FFmpeg for nothing but frames.
 """
 
 from collections.abc import Generator, Iterator
+from itertools import chain
 from typing import BinaryIO, NoReturn
 
 import av
 import numpy as np
+from av.audio.codeccontext import AudioCodecContext
 from av.audio.frame import AudioFrame
 from av.audio.stream import AudioStream
 from av.container import InputContainer
 from numpy.typing import NDArray
 
 from antiphon.audio.blocks import BLOCK_SAMPLES, AudioBlocks, Samples
-from antiphon.audio.containers import Container, damaged
+from antiphon.audio.containers import MP4, Container, damaged
 from antiphon.audio.convert import BlockConverter
+from antiphon.audio.limits import DecodeLimits
+from antiphon.audio.mp4 import check_sample_counts
 from antiphon.audio.samples import presentable
 
 DECODERS = (
@@ -26,32 +30,50 @@ DECODERS = (
 )
 """The decoders that a file may ask for: what speech is recorded in. FFmpeg has hundreds more."""
 
+_MAX_PACKETS_PER_SECOND = 2_000
+_MAX_IDLE_PACKETS = 10_000
+"""Opus has at most 400 packets a second. A packet has its price, so a forged file of one-byte packets costs hours."""
+
 _SCALES = {np.dtype("u1"): 2.0**7, np.dtype("i2"): 2.0**15, np.dtype("i4"): 2.0**31}
 
 
-def open_demuxed(body: BinaryIO, container: Container) -> AudioBlocks:
+def open_demuxed(body: BinaryIO, container: Container, limits: DecodeLimits) -> AudioBlocks:
     """Open a container and decode up to its first frame, which fixes rate and channels; raises InvalidRequest."""
     frames = _frames(body, container)
     first = next(frames, None)
     if first is None:
         raise damaged(container, "no audio in it can be decoded")
     rate, channels = first.sample_rate, first.layout.nb_channels
-    return AudioBlocks(rate, channels, _gathered(_uniform(first, frames, rate, channels)))
+    limits.check_format(rate, channels)
+    return AudioBlocks(rate, channels, _gathered(_uniform(chain([first], frames), rate, channels, limits)))
 
 
 def _frames(body: BinaryIO, container: Container) -> Iterator[AudioFrame]:
     """Decoded frames of the first audio stream. A packet that is damaged is left out, as players do."""
+    if container is MP4:
+        check_sample_counts(body)
     body.seek(0)
     try:
         with _open(body, container) as opened:
             stream = _audio_stream(opened, container)
-            for packet in opened.demux(stream):
-                try:
-                    yield from packet.decode()
-                except av.InvalidDataError:
-                    continue
+            yield from _decoded(opened, stream, container)
     except (av.FFmpegError, ValueError, OverflowError) as exc:
         raise damaged(container, "it cannot be decoded") from exc
+
+
+def _decoded(opened: InputContainer, stream: AudioStream, container: Container) -> Iterator[AudioFrame]:
+    patience: float = _MAX_IDLE_PACKETS
+    for packet in opened.demux(stream):
+        patience -= 1
+        try:
+            frames = packet.decode()
+        except av.InvalidDataError:
+            frames = []
+        for frame in frames:
+            patience += frame.samples * _MAX_PACKETS_PER_SECOND / max(frame.sample_rate, 1)
+            yield frame
+        if patience < 0:
+            raise damaged(container, "it is cut into more packets than it has sound")
 
 
 def _open(body: BinaryIO, container: Container) -> InputContainer:
@@ -74,34 +96,42 @@ def _audio_stream(opened: InputContainer, container: Container) -> AudioStream:
     if not opened.streams.audio:
         raise damaged(container, "it holds no audio")
     stream = opened.streams.audio[0]
-    if stream.codec_context.name not in DECODERS.split():
-        raise damaged(container, f"its codec {stream.codec_context.name} is not accepted")
-    stream.codec_context.thread_count = 1
+    decoder: AudioCodecContext | None = stream.codec_context
+    if decoder is None or decoder.name not in DECODERS.split():
+        raise damaged(container, f"its codec {decoder.name if decoder else ''} is not accepted")
+    decoder.thread_count = 1
     return stream
 
 
-def _uniform(first: AudioFrame, rest: Iterator[AudioFrame], rate: int, channels: int) -> Iterator[Samples]:
+def _uniform(frames: Iterator[AudioFrame], rate: int, channels: int, limits: DecodeLimits) -> Iterator[Samples]:
     """Interleaved samples at one rate; frames that change it in mid-stream (joined files) are converted to it."""
     converter = BlockConverter(rate, channels, rate, channels)
-    yield converter.feed(_interleaved(first))
-    for frame in rest:
+    for frame in frames:
         source = frame.sample_rate, frame.layout.nb_channels
         if source != (converter.rate_in, converter.channels_in):
+            limits.check_format(*source)
             yield converter.finish()
             converter = BlockConverter(*source, rate, channels)
-        yield converter.feed(_interleaved(frame))
+        for piece in _interleaved(frame):
+            yield from converter.feed(piece)
     yield converter.finish()
 
 
-def _interleaved(frame: AudioFrame) -> Samples:
+def _interleaved(frame: AudioFrame) -> Iterator[Samples]:
     """The samples of a frame, planar or packed, as flat floats; integers are scaled by their range."""
     array: NDArray[np.generic] = frame.to_ndarray()
-    flat = array.T.ravel() if frame.format.is_planar else array.ravel()
-    scale = _SCALES.get(flat.dtype)
-    if scale is None:
-        return flat.astype(np.float32, copy=False) if flat.dtype == np.float32 else presentable(flat.astype(np.float64))
-    offset = scale if flat.dtype == np.uint8 else 0.0
-    return ((flat.astype(np.float64) - offset) / scale).astype(np.float32)
+    by_frame = array.T if frame.format.is_planar else array.reshape(-1, frame.layout.nb_channels)
+    step = max(1, BLOCK_SAMPLES // frame.layout.nb_channels)
+    scale = _SCALES.get(array.dtype)
+    for start in range(0, len(by_frame), step):
+        flat = by_frame[start : start + step].ravel()
+        if scale is not None:
+            offset = scale if flat.dtype == np.uint8 else 0.0
+            yield ((flat.astype(np.float64) - offset) / scale).astype(np.float32)
+        elif flat.dtype == np.float64:
+            yield presentable(flat.astype(np.float64, copy=False))
+        else:
+            yield flat.astype(np.float32, copy=False)
 
 
 def _gathered(blocks: Iterator[Samples]) -> Generator[Samples, None, None]:

@@ -23,7 +23,7 @@ def open_wav(body: BinaryIO, container: Container, limits: DecodeLimits) -> Audi
     wav_format = layout.format
     limits.check_format(wav_format.rate, wav_format.channels)
     if wav_format.tag in _COMPRESSED_TAGS:
-        return open_demuxed(body, container)
+        return open_demuxed(body, container, limits)
     read = _reader(wav_format, container)
     frame_bytes = wav_format.sample_bytes * wav_format.channels
     frames = layout.size // frame_bytes
