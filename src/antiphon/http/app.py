@@ -42,13 +42,18 @@ class HttpLimits:
 
 def create_app(services: Services, limits: HttpLimits) -> FastAPI:
     """Build the application. It owns nothing: whoever made the services starts and closes their runtime."""
-    app = FastAPI(title="antiphon", version=__version__, description="A self-hosted speech server.")
+    app = FastAPI(
+        title="antiphon",
+        version=__version__,
+        description="A self-hosted speech server.",
+        redirect_slashes=False,  # a redirect is built from the Host header, which may be anything
+    )
     body_bytes, roots = limits.max_request_body_bytes, limits.allowed_audio_roots
     text_bytes = min(body_bytes, limits.max_text_chars * _BYTES_PER_CHARACTER + _TEXT_BODY_SLACK_BYTES)
     app.include_router(model_routes(services.models))
     app.include_router(speech_routes(services.speech, text_bytes))
     app.include_router(transcription_routes(services.transcription, body_bytes, roots))
     app.include_router(task_routes(services.tasks, body_bytes, roots))
-    app.add_middleware(DrainUnreadBodies, limit_bytes=body_bytes)
     install(app)
+    app.add_middleware(DrainUnreadBodies, limit_bytes=body_bytes)  # outermost: it also sees the answers of `install`
     return app

@@ -51,7 +51,7 @@ class TranscriptionBody(Body):
     prompt: str | None = None
     response_format: str = "json"
     temperature: float | None = Field(default=None, ge=0.0, le=1.0)
-    timestamp_granularities: list[str] = []
+    timestamp_granularities: list[str] = Field(default=[], max_length=16)
     seed: _Seed = 0
     stream: bool = False
     options: _Options = {}
