@@ -163,13 +163,14 @@ def _progress_display(packages: Sequence[Package]) -> Iterator[Callable[[Progres
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Bars(*columns, console=console) as bars:
         tasks = {package.id: bars.add_task(f"{package.id}: waiting", total=None, start=False) for package in packages}
-        yield lambda progress: _advance(bars, tasks[progress.package_id], progress)
+        sizes = {package.id: package.size_bytes for package in packages}
+        yield lambda progress: _advance(bars, tasks[progress.package_id], progress, sizes[progress.package_id])
 
 
-def _advance(bars: Bars, task: TaskID, progress: Progress) -> None:
+def _advance(bars: Bars, task: TaskID, progress: Progress, size_bytes: int) -> None:
     description = f"{progress.package_id}: {progress.phase}"
     if progress.phase is Phase.DONE:
-        bars.update(task, description=description, total=1, completed=1)
+        bars.update(task, description=description, total=size_bytes, completed=size_bytes)
     elif progress.total_bytes:
         bars.start_task(task)
         bars.update(task, description=description, total=progress.total_bytes, completed=progress.done_bytes)

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Self, TypeVar
 
 from antiphon.ports.codec import Codec
 from antiphon.runtime.api import BoundModel, Inference, OpenStream, Runtime, Timing
 from antiphon.service.binding import require_language, require_options, require_task
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.languages import base_language
-from antiphon.vocabulary.tasks import Interface, OptionValue, Task, TaskRequest, TaskResult
+from antiphon.vocabulary.tasks import Interface, OptionValue, StreamEvent, Task, TaskRequest, TaskResult
 
 T = TypeVar("T")
 
@@ -37,6 +37,34 @@ class Transcript:
     timing: Timing
 
 
+class TranscriptStream:
+    """A transcript as it is found. It holds a lease: close it. Units: `duration_s` seconds of the audio sent."""
+
+    def __init__(self, stream: OpenStream, duration_s: float) -> None:
+        self._stream = stream
+        self.duration_s = duration_s
+
+    @property
+    def timing(self) -> Timing:
+        """Where the time went so far."""
+        return self._stream.timing
+
+    @property
+    def sample_rate(self) -> int:
+        """What the events' positions count in, in Hz."""
+        return self._stream.facts.sample_rate
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> StreamEvent:
+        return await anext(self._stream)
+
+    async def aclose(self) -> None:
+        """Stop the engine and give the slot back."""
+        await self._stream.aclose()
+
+
 class TranscriptionService:
     """Has audio transcribed."""
 
@@ -54,9 +82,11 @@ class TranscriptionService:
 
         return await self._runtime.run(inference, finish)
 
-    async def stream(self, order: TranscriptionOrder, body: BinaryIO) -> OpenStream:
+    async def stream(self, order: TranscriptionOrder, body: BinaryIO) -> TranscriptStream:
         """Decode, then begin to transcribe; the stream holds a slot, so close it."""
-        return await self._runtime.open_stream(await self._inference(order, body, Interface.STREAMING))
+        inference = await self._inference(order, body, Interface.STREAMING)
+        duration_s = _duration_s(inference.request.audio)
+        return TranscriptStream(await self._runtime.open_stream(inference), duration_s)
 
     async def _inference(self, order: TranscriptionOrder, body: BinaryIO, interface: Interface) -> Inference:
         language = base_language(order.language)

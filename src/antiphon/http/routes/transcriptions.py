@@ -15,8 +15,7 @@ from antiphon.http.multipart import Form, FormLimits, read_form
 from antiphon.http.schemas import MAX_SEED, TranscriptionBody, body_schema
 from antiphon.http.streaming import SSE_END, EventResponse, event, json_bytes
 from antiphon.http.timing import timing_header, timing_json
-from antiphon.runtime.api import OpenStream
-from antiphon.service.transcription import Transcript, TranscriptionOrder, TranscriptionService
+from antiphon.service.transcription import Transcript, TranscriptionOrder, TranscriptionService, TranscriptStream
 from antiphon.transcripts.verbose import verbose_json
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.tasks import Final, TextDelta
@@ -150,7 +149,7 @@ def _renderer(call: _Call) -> Callable[[Transcript], Response]:
 class _TranscriptEvents:
     """A transcript as OpenAI's events: the joined deltas are the text of `done`."""
 
-    def __init__(self, stream: OpenStream) -> None:
+    def __init__(self, stream: TranscriptStream) -> None:
         self._stream = stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

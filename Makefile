@@ -1,0 +1,56 @@
+# Two commands matter: `make serve` runs a server, `make test` checks everything. Both set up what they need.
+
+PYTHON ?= python3.11
+UV_VERSION := 0.13.9
+BIN := .venv/bin
+UV := .uv/bin/uv
+MODELS := .venv/.models-installed
+ENV := .venv/.synced
+CORE := antiphon.admission,antiphon.residency
+
+.PHONY: setup serve test test-fast lint types layers core suite clean
+
+setup: $(ENV) $(MODELS)
+
+serve: setup
+	$(BIN)/antiphon serve --parallel-jobs
+
+# Lint, types, layers, then every test; the pure core must be covered whole.
+test: setup lint types layers core suite
+
+# The inner loop: no engines, nothing slow.
+test-fast: $(ENV)
+	$(BIN)/ruff check .
+	$(BIN)/pytest -q -m "not engine and not slow"
+
+lint: $(ENV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(ENV)
+	$(BIN)/mypy
+
+layers: $(ENV)
+	$(BIN)/lint-imports
+
+core: $(ENV)
+	$(BIN)/coverage run --branch --source=$(CORE) -m pytest -q tests/core tests/purity
+	$(BIN)/coverage report --fail-under=100 --show-missing
+
+suite: $(ENV) $(MODELS)
+	$(BIN)/pytest -q --ignore=tests/core --ignore=tests/purity
+
+$(UV):
+	$(PYTHON) -m venv .uv
+	.uv/bin/python -m pip install --quiet uv==$(UV_VERSION)
+
+$(ENV): pyproject.toml uv.lock | $(UV)
+	$(UV) sync --quiet --frozen --all-extras --python $(PYTHON)
+	touch $@
+
+$(MODELS): src/antiphon/packages/catalogue.toml | $(ENV)
+	$(BIN)/antiphon models install --default
+	touch $@
+
+clean:
+	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

@@ -1,0 +1,50 @@
+"""`antiphon say`: a text becomes a sound file."""
+
+import asyncio
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from antiphon.cli.faults import one_line_errors
+from antiphon.cli.oneshot import ModelOption, ModelsRootOption, one_model
+from antiphon.ports.codec import AudioFormat
+from antiphon.vocabulary.tasks import Task
+
+
+def say(
+    text: Annotated[str, typer.Argument(help="What to say; - reads it from stdin.")],
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; - is stdout.")] = Path("out.wav"),
+    model: ModelOption = None,
+    voice: Annotated[str | None, typer.Option(help="One of the model's voices.")] = None,
+    speed: Annotated[float | None, typer.Option(min=0.25, max=4.0, help="2.0 is twice as fast.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal bytes.")] = 0,
+    audio_format: Annotated[AudioFormat, typer.Option("--format")] = AudioFormat.WAV,
+    models_root: ModelsRootOption = None,
+) -> None:
+    """Speak a text into a file."""
+    from antiphon.service.speech import SpeechOrder
+
+    async def speak() -> None:
+        async with one_model(Task.TTS, model, models_root) as (assembly, model_id):
+            order = SpeechOrder(
+                model=model_id,
+                text=sys.stdin.read() if text == "-" else text,
+                audio_format=audio_format,
+                voice=voice,
+                speed=speed,
+                seed=seed,
+            )
+            spoken = await assembly.services.speech.speak(order)
+            with spoken.encoded.body as body:
+                if str(output) == "-":
+                    shutil.copyfileobj(body, sys.stdout.buffer)
+                else:
+                    with output.open("wb") as file:
+                        shutil.copyfileobj(body, file)
+
+    with one_line_errors():
+        asyncio.run(speak())
