@@ -1,6 +1,6 @@
 # Two commands matter: `make serve` runs a server, `make test` checks everything. Both set up what they need.
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || echo python3)
 UV_VERSION := 0.13.9
 BIN := .venv/bin
 UV := .uv/bin/uv
@@ -45,7 +45,7 @@ $(UV):
 	.uv/bin/python -m pip install --quiet uv==$(UV_VERSION)
 
 $(ENV): pyproject.toml uv.lock | $(UV)
-	$(UV) sync --quiet --frozen --all-extras --python $(PYTHON)
+	UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --frozen --all-extras --python $(PYTHON)
 	touch $@
 
 $(MODELS): src/antiphon/packages/catalogue.toml | $(ENV)
