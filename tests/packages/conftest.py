@@ -21,11 +21,11 @@ class Shelf:
     folder: Path
 
     def add(self, name: str, members: Mapping[str, bytes], version: str = "1.0.0") -> WheelSource:
-        """Build a wheel that pip accepts and return it as the catalogue would name it."""
+        """Build a wheel that pip accepts and return it as the catalogue would name it; its dependency does not exist."""
         stem = f"{name.replace('-', '_')}-{version}"
         path = self.folder / f"{stem}-py3-none-any.whl"
         about = {
-            "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+            "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nRequires-Dist: none-such\n",
             "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
             "RECORD": "",
         }
