@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import BinaryIO, TypeVar
 
-from antiphon.http.schemas import AudioData
+from starlette.requests import Request
+
+from antiphon.http.schemas import MAX_TIMEOUT_MS, AudioData
 from antiphon.service.audio_source import from_base64, from_path
 from antiphon.vocabulary.errors import InvalidRequest
 
@@ -52,6 +54,12 @@ def switch(text: str | None, param: str) -> bool:
             return False
         case _:
             raise InvalidRequest(f"{param} must be true or false", param=param)
+
+
+def busy_timeout_ms(request: Request, in_body: int | None = None) -> int | None:
+    """The longest wait for a slot, in milliseconds: what the body asks for, else the query; 0 is no bound."""
+    in_query = integer(request.query_params.get("busy_timeout_ms"), "busy_timeout_ms", 0, MAX_TIMEOUT_MS)
+    return in_query if in_body is None else in_body
 
 
 def open_audio(audio: AudioData | str, allowed_roots: Sequence[str], param: str) -> BinaryIO:

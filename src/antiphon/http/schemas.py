@@ -8,8 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 MAX_SEED = 2**63 - 1
+MAX_TIMEOUT_MS = 2**53 - 1
+"""The largest integer that every JSON reader keeps exact."""
 
-_Timeout = Annotated[int | None, Field(ge=0, le=2**53 - 1, description="longest wait for a slot; 0 = no bound")]
+_Timeout = Annotated[int | None, Field(ge=0, le=MAX_TIMEOUT_MS, description="longest wait for a slot; 0 = no bound")]
 _Seed = Annotated[int, Field(ge=0, le=MAX_SEED, description="equal requests with equal seeds get equal bytes")]
 _Options = Annotated[dict[str, JsonValue], Field(description="the model's own options")]
 
@@ -91,7 +93,24 @@ class UnloadBody(Body):
     id: str
 
 
-def body_schema(model: type[BaseModel]) -> dict[str, Any]:  # OpenAPI's own type
-    """Describe a JSON body for the OpenAPI document: the routes read it themselves."""
-    content = {"application/json": {"schema": model.model_json_schema()}}
-    return {"requestBody": {"required": True, "content": content}}
+def operation(body: type[BaseModel], *, file_in_form: str | None = None) -> dict[str, Any]:  # OpenAPI's own type
+    """Describe what a route takes for the OpenAPI document: the routes read bodies and queries themselves.
+
+    `file_in_form` names the field that a form has a file for; the form's file is called `file`.
+    """
+    schema = body.model_json_schema()
+    content = {"application/json": {"schema": schema}}
+    if file_in_form is not None:
+        fields = {name: field for name, field in schema["properties"].items() if name != file_in_form}
+        fields["file"] = {"type": "string", "format": "binary"}
+        form = {"type": "object", "properties": fields, "required": ["model", "file"]}
+        content["multipart/form-data"] = {"schema": form}
+    return {"parameters": [_TIMEOUT_IN_QUERY], "requestBody": {"required": True, "content": content}}
+
+
+_TIMEOUT_IN_QUERY = {
+    "name": "busy_timeout_ms",
+    "in": "query",
+    "description": "longest wait for a slot, in milliseconds; 0 = no bound. A body's own value goes before it",
+    "schema": {"type": "integer", "minimum": 0, "maximum": MAX_TIMEOUT_MS},
+}

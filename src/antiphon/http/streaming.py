@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from antiphon.http.envelope import error_body
+from antiphon.http.presence import until_disconnect
 from antiphon.vocabulary.errors import AntiphonError
 
 log = logging.getLogger(__name__)
@@ -30,8 +31,9 @@ class Pieces(Protocol):
 class OwningResponse(Response):
     """Sends pieces and closes them. Its `__call__` is the scope of what they own (phase.deferred).
 
-    A client that leaves ends the sending at once. A fault after the headers cannot change the status any more:
-    `farewell` turns it into last bytes, or None breaks the connection off, so that nobody takes the answer for whole.
+    A client that leaves ends the sending at once; one that sees the end finds the slot free. A fault after the headers
+    cannot change the status any more: `farewell` turns it into last bytes, or None breaks the connection off, so that
+    nobody takes the answer for whole.
     """
 
     def __init__(self, pieces: Pieces, content_type: str, headers: Mapping[str, str] | None = None) -> None:
@@ -48,7 +50,7 @@ class OwningResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope
         sending = asyncio.ensure_future(self._send(send))
-        watching = asyncio.ensure_future(_until_disconnect(receive))
+        watching = asyncio.ensure_future(until_disconnect(receive))
         try:
             await asyncio.wait((sending, watching), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -66,10 +68,12 @@ class OwningResponse(Response):
                 await send(_part(piece))
         except AntiphonError as error:
             log.warning("an answer failed after its headers: %s", error)
+            await self._pieces.aclose()
             last = self.farewell(error)
             if last is None:
                 return  # without its end the answer is visibly cut: the server closes the connection
             await send(_part(last))
+        await self._pieces.aclose()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -122,8 +126,3 @@ class _FilePieces:
 
 def _part(body: bytes) -> Message:
     return {"type": "http.response.body", "body": body, "more_body": True}
-
-
-async def _until_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -1,18 +1,15 @@
 """`/health`, `/v1/models` and the management of models."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import read_json
-from antiphon.http.schemas import LoadBody, UnloadBody, body_schema
+from antiphon.http.fields import busy_timeout_ms
+from antiphon.http.schemas import LoadBody, UnloadBody, operation
 from antiphon.http.streaming import json_bytes
 from antiphon.runtime.api import ModelView
 from antiphon.service.models import ModelService
-
-_BusyTimeout = Annotated[int | None, Query(ge=0, le=2**53 - 1)]
 
 _MANAGEMENT_BODY_BYTES = 1024 * 1024
 
@@ -36,20 +33,20 @@ def model_routes(service: ModelService) -> APIRouter:
         """One model."""
         return _answer(model_json(service.view(model_id)))
 
-    @router.post("/v1/models/load", openapi_extra=body_schema(LoadBody))
-    async def load(request: Request, busy_timeout_ms: _BusyTimeout = None) -> Response:
+    @router.post("/v1/models/load", openapi_extra=operation(LoadBody))
+    async def load(request: Request) -> Response:
         """Load a registered model; `busy_timeout_ms` is this call's own wait, and in the body it is configuration."""
         service.require_management()
         body = await read_json(request, LoadBody, _MANAGEMENT_BODY_BYTES, require_json=True)
-        view = await service.load(body.id, body.model_extra or {}, busy_timeout_ms)
+        view = await service.load(body.id, body.model_extra or {}, busy_timeout_ms(request))
         return _answer({"id": body.id, "loaded": view.loaded})
 
-    @router.post("/v1/models/unload", openapi_extra=body_schema(UnloadBody))
-    async def unload(request: Request, busy_timeout_ms: _BusyTimeout = None) -> Response:
+    @router.post("/v1/models/unload", openapi_extra=operation(UnloadBody))
+    async def unload(request: Request) -> Response:
         """Unload a model after all earlier work on it."""
         service.require_management()
         body = await read_json(request, UnloadBody, _MANAGEMENT_BODY_BYTES, require_json=True)
-        view = await service.unload(body.id, busy_timeout_ms)
+        view = await service.unload(body.id, busy_timeout_ms(request))
         return _answer({"id": body.id, "loaded": view.loaded})
 
     return router

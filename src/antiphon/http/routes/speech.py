@@ -8,8 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import read_json
-from antiphon.http.fields import choice
-from antiphon.http.schemas import SpeechBody, body_schema
+from antiphon.http.fields import busy_timeout_ms, choice
+from antiphon.http.presence import while_connected
+from antiphon.http.schemas import SpeechBody, operation
 from antiphon.http.streaming import SSE_END, EventResponse, FileResponse, OwningResponse, event
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.ports.codec import AudioFormat
@@ -20,28 +21,28 @@ def speech_routes(service: SpeechService, max_body_bytes: int) -> APIRouter:
     """The routes that have text spoken."""
     router = APIRouter()
 
-    @router.post("/v1/audio/speech", openapi_extra=body_schema(SpeechBody))
+    @router.post("/v1/audio/speech", openapi_extra=operation(SpeechBody))
     async def speech(request: Request) -> Response:
         """Have a text spoken: whole, as raw chunks (`stream_format` "audio") or as events ("sse")."""
         body = await read_json(request, SpeechBody, max_body_bytes)
-        order = _order(body)
+        order = _order(body, busy_timeout_ms(request, body.busy_timeout_ms))
         match body.stream_format:
             case None:
-                spoken = await service.speak(order)
+                spoken = await while_connected(request, service.speak(order))
                 encoded = spoken.encoded
                 headers = timing_header(spoken.timing)
                 return FileResponse(encoded.body, encoded.size_bytes, encoded.content_type, headers)
             case "audio":
-                stream = await service.stream(order)
+                stream = await while_connected(request, service.stream(order))
                 return OwningResponse(stream, stream.content_type, timing_header(stream.timing, run=False))
             case "sse":
-                stream = await service.stream(order)
+                stream = await while_connected(request, service.stream(order))
                 return EventResponse(_SpeechEvents(stream), timing_header(stream.timing, run=False))
 
     return router
 
 
-def _order(body: SpeechBody) -> SpeechOrder:
+def _order(body: SpeechBody, timeout_ms: int | None) -> SpeechOrder:
     return SpeechOrder(
         model=body.model,
         text=body.input,
@@ -51,7 +52,7 @@ def _order(body: SpeechBody) -> SpeechOrder:
         seed=body.seed,
         language=body.language or None,
         options=body.options,
-        busy_timeout_ms=body.busy_timeout_ms,
+        busy_timeout_ms=timeout_ms,
     )
 
 
@@ -64,6 +65,7 @@ class _SpeechEvents:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in self._stream:
             yield event({"type": "speech.audio.delta", "audio": base64.b64encode(piece).decode("ascii")})
+        await self._stream.aclose()  # the timing is complete, and the slot free, before `done` says so
         yield event({"type": "speech.audio.done", "usage": _NO_TOKENS, "timing": timing_json(self._stream.timing)})
         yield SSE_END
 

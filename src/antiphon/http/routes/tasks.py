@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import read_json
-from antiphon.http.fields import open_audio
-from antiphon.http.schemas import TaskRunBody, body_schema
+from antiphon.http.fields import busy_timeout_ms, open_audio
+from antiphon.http.presence import while_connected
+from antiphon.http.schemas import TaskRunBody, operation
 from antiphon.http.streaming import json_bytes
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.ports.codec import Encoded
@@ -23,7 +24,7 @@ def task_routes(service: TaskService, max_body_bytes: int, allowed_roots: Sequen
     """The generic task routes."""
     router = APIRouter()
 
-    @router.post("/v1/tasks/run", openapi_extra=body_schema(TaskRunBody))
+    @router.post("/v1/tasks/run", openapi_extra=operation(TaskRunBody))
     async def run(request: Request) -> Response:
         """Run one task and answer its whole result."""
         body = await read_json(request, TaskRunBody, max_body_bytes)
@@ -35,11 +36,11 @@ def task_routes(service: TaskService, max_body_bytes: int, allowed_roots: Sequen
             voice=task.voice or None,
             seed=task.seed,
             options=task.options,
-            busy_timeout_ms=body.busy_timeout_ms,
+            busy_timeout_ms=busy_timeout_ms(request, body.busy_timeout_ms),
         )
         opened = nullcontext() if task.audio is None else open_audio(task.audio, allowed_roots, "request.audio")
         with opened as audio:
-            return await service.run(order, audio, _render)
+            return await while_connected(request, service.run(order, audio, _render))
 
     return router
 

@@ -10,9 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import is_json, media_type, read_json
-from antiphon.http.fields import choice, integer, number, open_audio, switch
+from antiphon.http.fields import busy_timeout_ms, choice, integer, number, open_audio, switch
 from antiphon.http.multipart import Form, FormLimits, read_form
-from antiphon.http.schemas import MAX_SEED, TranscriptionBody, body_schema
+from antiphon.http.presence import while_connected
+from antiphon.http.schemas import MAX_SEED, MAX_TIMEOUT_MS, TranscriptionBody, operation
 from antiphon.http.streaming import SSE_END, EventResponse, event, json_bytes
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.service.transcription import Transcript, TranscriptionOrder, TranscriptionService, TranscriptStream
@@ -51,17 +52,17 @@ def transcription_routes(service: TranscriptionService, max_body_bytes: int, all
     router = APIRouter()
     limits = FormLimits(body_bytes=max_body_bytes)
 
-    @router.post("/v1/audio/transcriptions", openapi_extra=body_schema(TranscriptionBody))
+    @router.post("/v1/audio/transcriptions", openapi_extra=operation(TranscriptionBody, file_in_form="audio"))
     async def transcriptions(request: Request) -> Response:
         """Have a file transcribed: whole, or as events while it is decoded (`stream`)."""
         if is_json(media_type(request.headers)):
             body = await read_json(request, TranscriptionBody, max_body_bytes)
-            call = _call_of_json(body)
+            call = _timed(_call_of_json(body), request)
             with open_audio(body.audio, allowed_roots, "audio") as audio:
-                return await _answer(service, call, audio)
+                return await while_connected(request, _answer(service, call, audio))
         with await read_form(request, limits) as form:
-            call = _call_of_form(form)
-            return await _answer(service, call, _only_file(form))
+            call = _timed(_call_of_form(form), request)
+            return await while_connected(request, _answer(service, call, _only_file(form)))
 
     return router
 
@@ -71,6 +72,11 @@ async def _answer(service: TranscriptionService, call: _Call, audio: BinaryIO) -
         stream = await service.stream(call.order, audio)
         return EventResponse(_TranscriptEvents(stream), timing_header(stream.timing, run=False))
     return await service.transcribe(call.order, audio, _renderer(call))
+
+
+def _timed(call: _Call, request: Request) -> _Call:
+    timeout_ms = busy_timeout_ms(request, call.order.busy_timeout_ms)
+    return replace(call, order=replace(call.order, busy_timeout_ms=timeout_ms))
 
 
 def _call_of_json(body: TranscriptionBody) -> _Call:
@@ -101,7 +107,7 @@ def _call_of_form(form: Form) -> _Call:
             prompt=form.one("prompt"),
             temperature=number(form.one("temperature"), "temperature", 0.0, 1.0),
             seed=integer(form.one("seed"), "seed", 0, MAX_SEED) or 0,
-            busy_timeout_ms=integer(form.one("busy_timeout_ms"), "busy_timeout_ms", 0, 2**53 - 1),
+            busy_timeout_ms=integer(form.one("busy_timeout_ms"), "busy_timeout_ms", 0, MAX_TIMEOUT_MS),
         ),
         form.one("response_format") or TranscriptFormat.JSON,
         form.values("timestamp_granularities[]") + form.values("timestamp_granularities"),
@@ -162,6 +168,7 @@ class _TranscriptEvents:
                     text = result.text or ""
                 case _:
                     pass
+        await self._stream.aclose()  # the timing is complete, and the slot free, before `done` says so
         yield event({"type": "transcript.text.done", "text": text, "timing": timing_json(self._stream.timing)})
         yield SSE_END
 

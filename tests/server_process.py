@@ -1,0 +1,125 @@
+"""Real `antiphon` processes for tests: a server on a free port, and one-shot commands. It asserts how they end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+ANTIPHON = Path(sys.executable).with_name("antiphon")
+LISTENING = "antiphon is listening on "
+HANG_GUARD_S = 60.0
+"""Nothing that these processes do takes this long unless it hangs. Units: seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProcess:
+    """A server that listens. `temp` is its own folder for temporary files, `log` is where its stderr goes."""
+
+    url: str
+    process: subprocess.Popen[str]
+    folder: Path
+    temp: Path
+    log: Path
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a stop signal and return the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(HANG_GUARD_S)
+
+
+@contextmanager
+def running_server(
+    folder: Path, config: Mapping[str, object], *flags: str, env: Mapping[str, str] | None = None
+) -> Iterator[ServerProcess]:
+    """Run `antiphon serve` with this configuration until the block ends; it must then leave with the exit code 0.
+
+    The configuration is written into `folder`, where relative paths in it start; the port is any free one. The block
+    may stop the server itself. Raises AssertionError, with what the server said, when it does not come to listen.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    file, log, temp = folder / "server.json", folder / "server.log", folder / "temp"
+    file.write_text(json.dumps({"port": 0, **config}), encoding="utf-8")
+    temp.mkdir(exist_ok=True)
+    command = [str(ANTIPHON), "serve", "--config", str(file), *flags]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, cwd=folder, env={**os.environ, "TMPDIR": str(temp), **(env or {})}
+    ) as process:
+        assert process.stderr is not None
+        hang_guard = threading.Timer(HANG_GUARD_S, process.kill)
+        hang_guard.start()
+        try:
+            url, drain = _await_listening(process.stderr, log)
+        finally:
+            hang_guard.cancel()
+            if sys.exc_info()[0] is not None:
+                process.kill()
+        server = ServerProcess(url, process, folder, temp, log)
+        try:
+            yield server
+            if process.poll() is None:
+                server.stop()
+        finally:
+            process.kill()  # harmless to one that has ended
+            process.wait()
+            drain.join()
+    assert process.returncode == 0, f"exit code {process.returncode}:\n{log.read_text()}"
+
+
+def antiphon(
+    *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run one command to its end."""
+    return subprocess.run(
+        [str(ANTIPHON), *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        timeout=HANG_GUARD_S,
+        check=False,
+    )
+
+
+def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a fresh interpreter, with warnings as errors; it must succeed."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=HANG_GUARD_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def error_lines(output: str) -> Sequence[str]:
+    """What a command said on stderr, without its log."""
+    return [line for line in output.splitlines() if line.startswith("antiphon: ")]
+
+
+def _await_listening(stderr: IO[str], log: Path) -> tuple[str, threading.Thread]:
+    """Read until the server says where it listens; a thread copies what follows into `log`."""
+    said: list[str] = []
+    for line in stderr:
+        said.append(line)
+        if line.startswith(LISTENING):
+            log.write_text("".join(said))
+            drain = threading.Thread(target=_copy, args=(stderr, log), daemon=True)
+            drain.start()
+            return line.removeprefix(LISTENING).strip(), drain
+    raise AssertionError("the server did not come to listen:\n" + "".join(said))
+
+
+def _copy(stderr: IO[str], log: Path) -> None:
+    with log.open("a") as file:
+        for line in stderr:
+            file.write(line)
+            file.flush()
