@@ -21,7 +21,7 @@ class Shelf:
     folder: Path
 
     def add(self, name: str, members: Mapping[str, bytes], version: str = "1.0.0") -> WheelSource:
-        """Build a wheel that pip accepts, with a dependency that does not exist; return it as the catalogue names it."""
+        """Build a wheel that pip accepts, with a dependency that does not exist, and name it as a catalogue does."""
         stem = f"{name.replace('-', '_')}-{version}"
         path = self.folder / f"{stem}-py3-none-any.whl"
         about = {
