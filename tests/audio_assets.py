@@ -123,7 +123,7 @@ def streamed_webm(samples: Samples, rate: int = 48_000) -> bytes:
 
 
 def good_audio_variants(samples: Samples, rate: int = 16_000) -> dict[str, bytes]:
-    """The same mono signal in many accepted files, lossless and lossy; `rate` must be one that MP3 and AAC have."""
+    """The same mono signal in many accepted files; `rate` must be one that every codec has, such as 16000."""
     return {
         "wav_u8": wav_bytes(samples, rate, bits=8),
         "wav_s16": wav_bytes(samples, rate),
@@ -151,6 +151,23 @@ def good_audio_variants(samples: Samples, rate: int = 16_000) -> dict[str, bytes
         "au_mulaw": soundfile_bytes(samples, rate, "AU", "ULAW"),
         "caf": soundfile_bytes(samples, rate, "CAF", "PCM_16"),
     }
+
+
+def overcounted_m4a(count: int = 0x7FFFFFFF) -> bytes:
+    """An MP4 of a few kilobytes whose sample table counts `count` samples of one byte in one chunk."""
+    body = bytearray(av_bytes(tone(440, 0.2), 16_000, "ipod", "aac"))
+    sizes, chunks = body.index(b"stsz"), body.index(b"stsc")
+    body[sizes + 8 : sizes + 16] = struct.pack(">II", 1, count)
+    body[chunks + 16 : chunks + 20] = struct.pack(">I", count)
+    return bytes(body)
+
+
+def overcounted_fragment(count: int = 0x7FFFFFFF) -> bytes:
+    """A fragmented MP4 of a few kilobytes whose first run counts `count` samples."""
+    body = bytearray(av_bytes(tone(440, 0.2), 16_000, "mp4", "aac", {"movflags": "empty_moov+default_base_moof"}))
+    run = body.index(b"trun")
+    body[run + 8 : run + 12] = struct.pack(">I", count)
+    return bytes(body)
 
 
 def bad_audio() -> dict[str, bytes]:
@@ -191,6 +208,11 @@ def bad_audio() -> dict[str, bytes]:
         "bits_65535": riff(fmt_chunk(bits=65_535), data),
         "align_odd": riff(fmt_chunk(channels=2, align=3), data),
         "align_max": riff(fmt_chunk(align=65_535), data),
+        "m4a_overcounted": overcounted_m4a(),
+        "m4a_overcounted_fragment": overcounted_fragment(),
+        "m4a_cut": av_bytes(tone(440, 1), 16_000, "ipod", "aac")[:1000],
+        "flac_header_only": soundfile_bytes(tone(440, 0.1), 16_000, "FLAC")[:42],
+        "webm_header_only": streamed_webm(tone(440, 0.1, 48_000))[:120],
         "hls": b"#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1:9/leak\n#EXT-X-ENDLIST\n",
         "hls_file": b"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfile:///etc/hostname\n#EXT-X-ENDLIST\n",
         "concat": b"ffconcat version 1.0\nfile '/etc/hostname'\n",

@@ -1,0 +1,190 @@
+"""Files made to harm: forged sizes, playlists, mutations (cases SEC-05, SEC-06, SEC-09)."""
+
+import io
+import random
+import struct
+
+import numpy as np
+import pytest
+
+from antiphon.audio.containers import ACCEPTED
+from antiphon.audio.decode import DecodeLimits, decode
+from antiphon.audio.riff import MAX_CHUNKS
+from antiphon.vocabulary.errors import InvalidRequest, TooLarge
+from audio_assets import (
+    av_bytes,
+    chunk,
+    fmt_chunk,
+    good_audio_variants,
+    overcounted_fragment,
+    overcounted_m4a,
+    riff,
+    sample_bytes,
+    tone,
+    wav_bytes,
+)
+
+DATA = chunk(b"data", sample_bytes(tone(440, 0.1)))
+PLAYLIST = b"#EXTM3U\n#EXTINF:1,\nmarker.wav\n#EXT-X-ENDLIST\n"
+SIGNATURES = {
+    "wav": b"RIFF\xff\xff\xff\xffWAVE",
+    "rf64": b"RF64\xff\xff\xff\xffWAVE",
+    "w64": bytes.fromhex("726966662e91cf11a5d628db04c10000")
+    + bytes(8)
+    + bytes.fromhex("77617665f3acd3118cd100c04f8edb8a"),
+    "flac": b"fLaC",
+    "ogg": b"OggS",
+    "mp3": b"ID3\x03\0\0\0\0\0\0",
+    "mp4": b"\0\0\0\x10ftypM4A \0\0\0\0",
+    "webm": b"\x1a\x45\xdf\xa3",
+    "aiff": b"FORM\0\0\0\0AIFF",
+    "au": b".snd",
+    "caf": b"caff\0\x01\0\0",
+}
+
+
+class CountingBody(io.BytesIO):
+    """A body that counts its reads, so that a test can bound work without a clock."""
+
+    reads = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.reads += 1
+        return super().read(size)
+
+
+def test_a_file_of_empty_chunks_is_given_up_after_a_bounded_walk():
+    body = CountingBody(riff(fmt_chunk(), chunk(b"zzzz", b"") * 100_000))
+    with pytest.raises(InvalidRequest):
+        decode(body, DecodeLimits(max_seconds=60))
+    assert body.reads < MAX_CHUNKS + 100
+
+
+@pytest.mark.parametrize("size", [0x7FFFFFFF, 0x80000000, 0xFFFFFFF0, 0xFFFFFFF7, 0xFFFFFFF8, 0xFFFFFFFF])
+@pytest.mark.parametrize("name", [b"fmt ", b"LIST", b"abcd", b"ds64"])
+def test_a_chunk_beyond_the_end_of_the_file_ends_the_walk(name, size, decode_bytes):
+    body = CountingBody(riff(chunk(name, bytes(40), size), fmt_chunk(), DATA))
+    with pytest.raises(InvalidRequest):
+        decode(body, DecodeLimits(max_seconds=60))
+    assert body.reads < 20
+
+
+def test_a_wave64_chunk_smaller_than_its_header_is_refused(decode_bytes):
+    chunks = b"".join(name + bytes(12) + struct.pack("<Q", size) for name, size in ((b"abcd", 0), (b"data", 24)))
+    with pytest.raises(InvalidRequest, match="header"):
+        decode_bytes(SIGNATURES["w64"] + chunks)
+
+
+@pytest.mark.parametrize("rate", [0, 1, 8, 999, 768_001, 0x7FFFFFFF, 0xFFFFFFFF])
+def test_a_rate_that_no_recorder_has_is_refused(rate, decode_bytes):
+    with pytest.raises(InvalidRequest, match=f"{rate} Hz"):
+        decode_bytes(riff(fmt_chunk(rate=rate), DATA))
+
+
+@pytest.mark.parametrize("container", ["aiff", "au", "matroska"])
+def test_a_rate_that_no_recorder_has_is_refused_in_other_containers(container, decode_bytes):
+    with pytest.raises(InvalidRequest, match="500 Hz"):
+        decode_bytes(
+            av_bytes(tone(10, 1, 500), 500, container, "pcm_s16be" if container != "matroska" else "pcm_s16le")
+        )
+
+
+@pytest.mark.parametrize("channels", [0, 33, 255, 65_535])
+def test_a_number_of_channels_that_no_recorder_has_is_refused(channels, decode_bytes):
+    with pytest.raises(InvalidRequest):
+        decode_bytes(riff(fmt_chunk(channels=channels), DATA))
+
+
+@pytest.mark.parametrize("bits", [0, 1, 7, 33, 64, 128, 65_535])
+@pytest.mark.parametrize("align", [0, 1, 2, 5, 8, 65_535])
+def test_a_sample_size_that_no_recorder_has_is_refused(bits, align, decode_bytes):
+    with pytest.raises(InvalidRequest):
+        decode_bytes(riff(fmt_chunk(bits=bits, align=align), DATA))
+
+
+@pytest.mark.parametrize("count", [50_000, 20_000_000, 0x7FFFFFFF, 0xFFFFFFFF])
+@pytest.mark.parametrize("forge", [overcounted_m4a, overcounted_fragment])
+def test_a_sample_table_that_counts_more_than_the_file_holds_is_not_built(forge, count, decode_bytes):
+    with pytest.raises(InvalidRequest, match="more samples than it has bytes"):
+        decode_bytes(forge(count))
+
+
+def test_a_sample_table_is_found_across_the_edge_of_a_read(decode_bytes):
+    body = overcounted_m4a()
+    padding = 1024 * 1024 - body.index(b"stsz") - 2
+    with pytest.raises(InvalidRequest, match="more samples than it has bytes"):
+        decode_bytes(struct.pack(">I4s", padding, b"free") + bytes(padding - 8) + body)
+
+
+def test_a_compressed_header_is_refused(decode_bytes):
+    header = struct.pack(">I4sI4s", 16, b"moov", 8, b"cmov")
+    with pytest.raises(InvalidRequest, match="compressed"):
+        decode_bytes(SIGNATURES["mp4"] + header)
+
+
+def test_packets_without_sound_end_the_decoding(decode_bytes):
+    frames = np.zeros(40_000, np.float32)
+    body = bytearray(av_bytes(frames, 16_000, "caf", "pcm_s16le"))
+    description = body.index(b"desc") + 12
+    # Two bytes and 219 frames a packet, which the demuxer hands out one by one.
+    struct.pack_into(">II", body, description + 16, 2, 219)
+    with pytest.raises(InvalidRequest, match="packets"):
+        decode_bytes(bytes(body))
+
+
+@pytest.mark.parametrize("reference", ["marker.wav", "file:marker.wav", "./marker.wav"])
+@pytest.mark.parametrize("form", ["ffconcat version 1.0\nfile {}\n", "#EXTM3U\n#EXTINF:1,\n{}\n#EXT-X-ENDLIST\n"])
+def test_a_playlist_never_opens_the_file_that_it_names(form, reference, tmp_path, monkeypatch, decode_bytes):
+    (tmp_path / "marker.wav").write_bytes(wav_bytes(tone(440, 1)))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidRequest, match="playlist"):
+        decode_bytes(form.format(reference).encode())
+
+
+@pytest.mark.parametrize("container", SIGNATURES)
+def test_a_playlist_behind_a_signature_is_never_opened(container, tmp_path, monkeypatch, decode_bytes):
+    (tmp_path / "marker.wav").write_bytes(wav_bytes(tone(440, 1)))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidRequest):
+        decode_bytes(SIGNATURES[container] + PLAYLIST * 50)
+
+
+def test_every_demuxer_that_may_be_asked_reads_one_file_only():
+    assert {container.demuxer for container in ACCEPTED} == {
+        "wav", "w64", "flac", "ogg", "mp3", "mov", "matroska", "aac", "aiff", "au", "caf",
+    }  # fmt: skip
+
+
+def mutated(data: bytes, dice: random.Random) -> bytes:
+    body = bytearray(data)
+    for _ in range(dice.choice([1, 1, 2, 4, 16])):
+        position = dice.randrange(min(len(body), dice.choice([64, 256, 1024, 1 << 20])))
+        match dice.randrange(5):
+            case 0:
+                body[position] = dice.randrange(256)
+            case 1:
+                extremes = [b"\xff\xff\xff\xff", bytes(4), b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f"]
+                body[position : position + 4] = dice.choice(extremes)
+            case 2:
+                del body[position + 1 : position + dice.randrange(2, 64)]
+            case 3:
+                body[position:position] = dice.randbytes(dice.randrange(1, 32))
+            case _:
+                del body[position + 1 :]
+    return bytes(body)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_mutated_file_is_sound_within_limits_or_a_refusal(seed):
+    dice = random.Random(seed)
+    variants = list(good_audio_variants(tone(440, 0.3)).values())
+    limits = DecodeLimits(max_seconds=10)
+    for _ in range(300):
+        data = mutated(dice.choice(variants), dice)
+        try:
+            pcm = decode(io.BytesIO(data), limits)
+        except (InvalidRequest, TooLarge) as refusal:
+            assert refusal.param == "file"  # noqa: PT017 (either outcome is right)
+        else:
+            assert 0 < pcm.duration_s <= limits.max_seconds
+            assert np.abs(np.array(pcm.samples)).max() <= 1
