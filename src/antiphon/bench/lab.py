@@ -1,0 +1,111 @@
+"""Where a case gets its processes from: it starts them, and ends them all with the case."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Self
+
+from antiphon.bench.direct import READY, DirectWork
+from antiphon.bench.errors import NotInstalledError
+from antiphon.bench.null import FAMILY as NULL_FAMILY
+from antiphon.bench.null import TARGET as NULL_TARGET
+from antiphon.bench.processes import Measured, wait_for_url
+from antiphon.packages import InstalledModel, installed_registrations
+from antiphon.runtime.discovery import AdapterFinder
+from antiphon.vocabulary.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much work one turn is. Units: numbers of requests, cycles and repetitions."""
+
+    noop_requests: int = 2000
+    gate_cycles: int = 20_000
+    sentences: int = 8
+    piper_repeats: int = 2
+    whisper_repeats: int = 1
+
+
+FULL = Scale()
+QUICK = Scale(noop_requests=200, gate_cycles=2000, sentences=2, piper_repeats=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server and its base URL."""
+
+    process: Measured
+    url: str
+
+
+class Lab:
+    """The processes and files of one case; use it as a context manager."""
+
+    def __init__(self, models_root: Path, scale: Scale) -> None:
+        self.scale = scale
+        self._models_root = models_root
+        self._open = ExitStack()
+        self._folder = Path(self._open.enter_context(TemporaryDirectory(prefix="antiphon-bench-")))
+        self._files = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._open.close()
+
+    def another(self) -> "Lab":
+        """One more lab, for processes that end before those of this one."""
+        return Lab(self._models_root, self.scale)
+
+    def installed(self, family: str) -> InstalledModel:
+        """The smallest installed model of a family; raises NotInstalledError."""
+        models = [it for it in installed_registrations(self._models_root) if it.family == family]
+        if not models:
+            raise NotInstalledError(f"no {family} model is installed in {self._models_root}")
+        try:
+            AdapterFinder().find(family)
+        except ConfigError as error:
+            raise NotInstalledError(error.message) from error
+        return min(models, key=lambda model: _size_bytes(model.path))
+
+    def serve_arguments(self, models: Sequence[Mapping[str, object]], *, parallel: bool) -> list[str]:
+        """The command of a server with these models, on a free port."""
+        config = self.file("server.json", json.dumps({"port": 0, "models": list(models)}).encode())
+        flags = ["--parallel-jobs"] if parallel else []
+        return ["-m", "antiphon", "serve", "--config", str(config), "--family", NULL_TARGET, *flags]
+
+    def serve(self, models: Sequence[Mapping[str, object]], *, parallel: bool) -> Server:
+        """Start a server."""
+        process = self._open.enter_context(Measured(self.serve_arguments(models, parallel=parallel)))
+        return Server(process, wait_for_url(process))
+
+    def null_model(self) -> dict[str, object]:
+        """The configuration of a model that does nothing."""
+        return {"id": "null", "family": NULL_FAMILY, "task": "tts", "path": str(self._folder)}
+
+    def bare(self) -> Server:
+        """Start the bare route."""
+        process = self._open.enter_context(Measured(["-m", "antiphon.bench.bare"]))
+        return Server(process, wait_for_url(process))
+
+    def direct(self, work: DirectWork) -> Measured:
+        """Load an engine in a process without a server."""
+        file = self.file("work.json", work.to_json().encode())
+        process = self._open.enter_context(Measured(["-m", "antiphon.bench.direct", str(file)]))
+        process.wait_for(lambda line: line == READY)
+        return process
+
+    def file(self, name: str, content: bytes) -> Path:
+        """Keep a file for the length of the case."""
+        self._files += 1
+        path = self._folder / f"{self._files}-{name}"
+        path.write_bytes(content)
+        return path
+
+
+def _size_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -1,0 +1,44 @@
+"""What the numbers were measured on: without it they say little."""
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+_PACKAGES = (
+    "antiphon",
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "uvloop",
+    "httptools",
+    "pydantic",
+    "numpy",
+    "onnxruntime",
+    "piper-tts",
+    "ctranslate2",
+    "faster-whisper",
+)
+
+
+def machine_facts() -> dict[str, str]:
+    """Names and values, in the order in which they are shown."""
+    facts = {
+        "processor": f"{_processor()}, {len(os.sched_getaffinity(0))} of {os.cpu_count()} cores usable",
+        "load before": " ".join(f"{load:.2f}" for load in os.getloadavg()),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+    for package in _PACKAGES:
+        try:
+            facts[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return facts
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
