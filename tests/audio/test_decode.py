@@ -109,6 +109,12 @@ def test_joined_files_of_different_rates_and_channels_play_at_the_first_ones(dec
     assert loudest_hz(samples_of(pcm)[16_000:, 0], 16_000) == pytest.approx(440, abs=2)
 
 
+def test_a_rate_that_changes_to_a_refused_one_is_refused(decode_bytes):
+    joined = soundfile_bytes(tone(440, 1, 44_100), 44_100, "MP3") + VARIANTS["mp3"]
+    with pytest.raises(InvalidRequest, match="16000 Hz"):
+        decode_bytes(joined, DecodeLimits(max_seconds=60, min_rate=20_000))
+
+
 @pytest.mark.parametrize("variant", ["wav_s16", "flac", "mp3", "webm_opus", "adts", "m4a_fragmented"])
 def test_a_file_that_was_cut_off_gives_what_is_there(variant, decode_bytes):
     whole = VARIANTS[variant]

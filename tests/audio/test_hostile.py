@@ -9,6 +9,7 @@ import pytest
 
 from antiphon.audio.containers import ACCEPTED
 from antiphon.audio.decode import DecodeLimits, decode
+from antiphon.audio.demuxed import open_demuxed
 from antiphon.audio.riff import MAX_CHUNKS
 from antiphon.vocabulary.errors import InvalidRequest, TooLarge
 from audio_assets import (
@@ -95,6 +96,12 @@ def test_a_number_of_channels_that_no_recorder_has_is_refused(channels, decode_b
         decode_bytes(riff(fmt_chunk(channels=channels), DATA))
 
 
+@pytest.mark.parametrize("align", [3, 5, 7])
+def test_a_frame_size_that_no_channels_share_is_refused(align, decode_bytes):
+    with pytest.raises(InvalidRequest, match="frame size"):
+        decode_bytes(riff(fmt_chunk(channels=2, align=align), DATA))
+
+
 @pytest.mark.parametrize("bits", [0, 1, 7, 33, 64, 128, 65_535])
 @pytest.mark.parametrize("align", [0, 1, 2, 5, 8, 65_535])
 def test_a_sample_size_that_no_recorder_has_is_refused(bits, align, decode_bytes):
@@ -110,8 +117,8 @@ def test_a_sample_table_that_counts_more_than_the_file_holds_is_not_built(forge,
 
 
 def test_a_sample_table_is_found_across_the_edge_of_a_read(decode_bytes):
-    body = overcounted_m4a()
-    padding = 1024 * 1024 - body.index(b"stsz") - 2
+    body = overcounted_fragment()
+    padding = 1024 * 1024 - body.index(b"trun") - 2
     with pytest.raises(InvalidRequest, match="more samples than it has bytes"):
         decode_bytes(struct.pack(">I4s", padding, b"free") + bytes(padding - 8) + body)
 
@@ -147,6 +154,14 @@ def test_a_playlist_behind_a_signature_is_never_opened(container, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidRequest):
         decode_bytes(SIGNATURES[container] + PLAYLIST * 50)
+
+
+@pytest.mark.parametrize("container", ACCEPTED, ids=lambda container: container.name)
+def test_the_demuxer_is_named_whatever_the_bytes_say(container, tmp_path, monkeypatch):
+    (tmp_path / "marker.wav").write_bytes(wav_bytes(tone(440, 1)))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidRequest):
+        open_demuxed(io.BytesIO(b"ffconcat version 1.0\nfile marker.wav\n"), container, DecodeLimits(max_seconds=60))
 
 
 def test_every_demuxer_that_may_be_asked_reads_one_file_only():

@@ -18,7 +18,6 @@ MAX_CHUNKS = 4096
 
 _FORMAT_BYTES = 40
 _GUID_TAIL = bytes.fromhex("000000001000800000aa00389b71")
-_UNKNOWN_SIZES = (0x7FFFFFFF, 0xFFFFFFFF, 0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +117,11 @@ def _wave64_chunks(body: BinaryIO, file_size: int) -> Iterator[_Chunk]:
 def _tells_its_size(body: BinaryIO, data: _Chunk, file_size: int, container: Container) -> bool:
     """Whether the size of the data chunk is meant: a writer to a pipe leaves a placeholder, and the file's end counts.
 
-    A size of 0 is meant only when the outer RIFF size agrees with the file, so the header was completed.
+    Large placeholders end at the file's end anyway. A size of 0 is meant only when the outer RIFF size agrees with the
+    file, so the header was completed.
     """
     if data.size:
-        return data.size not in _UNKNOWN_SIZES
+        return True
     body.seek(4)
     outer = int.from_bytes(body.read(4), "little")
     return container is WAV and outer + 8 in (file_size, file_size - 1)
