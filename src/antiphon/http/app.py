@@ -6,7 +6,7 @@ from fastapi import FastAPI
 
 from antiphon import __version__
 from antiphon.http.bodies import DrainUnreadBodies
-from antiphon.http.envelope import install
+from antiphon.http.envelope import ERROR_SCHEMA, install
 from antiphon.http.routes.models import model_routes
 from antiphon.http.routes.speech import speech_routes
 from antiphon.http.routes.tasks import task_routes
@@ -46,6 +46,7 @@ def create_app(services: Services, limits: HttpLimits) -> FastAPI:
         title="antiphon",
         version=__version__,
         description="A self-hosted speech server.",
+        responses={"default": {"description": "An error.", "content": {"application/json": {"schema": ERROR_SCHEMA}}}},
         redirect_slashes=False,  # a redirect is built from the Host header, which may be anything
     )
     body_bytes, roots = limits.max_request_body_bytes, limits.allowed_audio_roots

@@ -1,6 +1,7 @@
 """Reads fields that routes share into the domain's words; raises InvalidRequest naming the field."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import BinaryIO, TypeVar
 
@@ -8,7 +9,7 @@ from starlette.requests import Request
 
 from antiphon.http.schemas import MAX_TIMEOUT_MS, AudioData
 from antiphon.service.audio_source import from_base64, from_path
-from antiphon.vocabulary.errors import InvalidRequest
+from antiphon.vocabulary.errors import InvalidRequest, TooLarge
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -54,6 +55,17 @@ def switch(text: str | None, param: str) -> bool:
             return False
         case _:
             raise InvalidRequest(f"{param} must be true or false", param=param)
+
+
+@contextmanager
+def called(names: Mapping[str, str]) -> Iterator[None]:
+    """Let a refusal inside the block name a field as this route calls it, where that is another name."""
+    try:
+        yield
+    except (InvalidRequest, TooLarge) as refusal:
+        if refusal.param not in names:
+            raise
+        raise type(refusal)(refusal.message, param=names[refusal.param]) from refusal
 
 
 def busy_timeout_ms(request: Request, in_body: int | None = None) -> int | None:

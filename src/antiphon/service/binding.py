@@ -30,7 +30,8 @@ def require_voice(model: BoundModel, voice: str | None) -> None:
     """Refuse a voice that the model does not have, naming those that it has; raises InvalidRequest (param "voice")."""
     voices = model.capability.voices
     if voice is not None and voice not in voices:
-        raise InvalidRequest(f"there is no voice {voice[:80]!r}; the model has {', '.join(voices)}", param="voice")
+        known = ", ".join(voices) or "none"
+        raise InvalidRequest(f"there is no voice {voice[:80]!r}; the model has {known}", param="voice")
 
 
 def require_language(model: BoundModel, language: str | None) -> None:
@@ -48,6 +49,11 @@ def require_options(model: BoundModel, options: Mapping[str, OptionValue], prefi
     """
     for name, value in options.items():
         _check(_spec_of(name, model.capability, prefix), value, prefix)
+
+
+def takes_option(model: BoundModel, name: str) -> bool:
+    """Whether the model has an option of this name."""
+    return any(option.name == name for option in model.capability.options)
 
 
 def _spec_of(name: str, capability: Capability, prefix: str) -> OptionSpec:

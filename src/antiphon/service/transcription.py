@@ -6,12 +6,16 @@ from typing import BinaryIO, Self, TypeVar
 
 from antiphon.ports.codec import Codec
 from antiphon.runtime.api import BoundModel, Inference, OpenStream, Runtime, Timing
-from antiphon.service.binding import require_language, require_options, require_task
+from antiphon.service.binding import require_language, require_options, require_task, takes_option
 from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.languages import base_language
 from antiphon.vocabulary.tasks import Interface, OptionValue, StreamEvent, Task, TaskRequest, TaskResult
 
 T = TypeVar("T")
+
+WORD_TIMES = "word_timestamps"
+"""The option that asks a model for the times of its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,8 @@ class TranscriptionService:
             require_task(model, Task.ASR)
             require_language(model, language)
             require_options(model, order.options)
+            if order.word_times and not takes_option(model, WORD_TIMES):
+                raise InvalidRequest("the model gives no times of words", param="timestamp_granularities")
             require_options(model, named, prefix="")
             return request
 
@@ -113,7 +119,7 @@ def _named_options(order: TranscriptionOrder) -> dict[str, OptionValue]:
     if order.temperature:
         options["temperature"] = order.temperature
     if order.word_times:
-        options["word_timestamps"] = True
+        options[WORD_TIMES] = True
     return options
 
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import read_json
-from antiphon.http.fields import busy_timeout_ms, open_audio
+from antiphon.http.fields import busy_timeout_ms, called, open_audio
 from antiphon.http.presence import while_connected
 from antiphon.http.schemas import TaskRunBody, operation
 from antiphon.http.streaming import json_bytes
@@ -18,6 +18,14 @@ from antiphon.http.timing import timing_header, timing_json
 from antiphon.ports.codec import Encoded
 from antiphon.service.tasks import TaskDone, TaskOrder, TaskService
 from antiphon.vocabulary.tasks import TaskResult
+
+_PARAMS = {
+    "input": "request.text",
+    "file": "request.audio",
+    "language": "request.language",
+    "voice": "request.voice",
+}
+"""What the other routes call the fields of a task."""
 
 
 def task_routes(service: TaskService, max_body_bytes: int, allowed_roots: Sequence[str]) -> APIRouter:
@@ -39,7 +47,7 @@ def task_routes(service: TaskService, max_body_bytes: int, allowed_roots: Sequen
             busy_timeout_ms=busy_timeout_ms(request, body.busy_timeout_ms),
         )
         opened = nullcontext() if task.audio is None else open_audio(task.audio, allowed_roots, "request.audio")
-        with opened as audio:
+        with opened as audio, called(_PARAMS):
             return await while_connected(request, service.run(order, audio, _render))
 
     return router

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import is_json, media_type, read_json
-from antiphon.http.fields import busy_timeout_ms, choice, integer, number, open_audio, switch
+from antiphon.http.fields import busy_timeout_ms, called, choice, integer, number, open_audio, switch
 from antiphon.http.multipart import Form, FormLimits, read_form
 from antiphon.http.presence import while_connected
 from antiphon.http.schemas import MAX_SEED, MAX_TIMEOUT_MS, TranscriptionBody, operation
@@ -58,7 +58,7 @@ def transcription_routes(service: TranscriptionService, max_body_bytes: int, all
         if is_json(media_type(request.headers)):
             body = await read_json(request, TranscriptionBody, max_body_bytes)
             call = _timed(_call_of_json(body), request)
-            with open_audio(body.audio, allowed_roots, "audio") as audio:
+            with open_audio(body.audio, allowed_roots, "audio") as audio, called({"file": "audio"}):
                 return await while_connected(request, _answer(service, call, audio))
         with await read_form(request, limits) as form:
             call = _timed(_call_of_form(form), request)

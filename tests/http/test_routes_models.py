@@ -1,0 +1,201 @@
+"""`/health`, `/v1/models`, loading and unloading, and the OpenAPI document, over real sockets."""
+
+import socket
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from controlled_server import SLASHED
+from refusals import assert_refused
+from server_process import HANG_GUARD_S
+
+LOAD, UNLOAD = "/v1/models/load", "/v1/models/unload"
+SLOT_FIELDS = {"slots", "active_slots", "queued_requests", "max_parallel_slots"}
+
+
+@pytest.fixture
+def unloaded(parallel_server):
+    """The model `tts`, not in memory."""
+    assert parallel_server.client.post(UNLOAD, json={"id": "tts"}).json() == {"id": "tts", "loaded": False}
+    return parallel_server
+
+
+def test_health_counts_the_models(server):
+    assert server.client.get("/health").json() == {"status": "ok", "models": 3}
+
+
+def test_the_list_has_every_model_in_openais_shape(server):
+    listed = server.client.get("/v1/models").json()
+
+    assert listed["object"] == "list"
+    assert [(it["id"], it["object"], it["task"]) for it in listed["data"]] == [
+        ("tts", "model", "tts"),
+        ("asr", "model", "asr"),
+        (SLASHED, "model", "tts"),
+    ]
+
+
+def test_only_the_parallel_runtime_reports_slots(parallel_server, serial_server):
+    assert set(parallel_server.model()) >= SLOT_FIELDS
+    assert not SLOT_FIELDS & set(serial_server.model())
+
+
+def test_the_true_parallelism_is_known_once_the_model_is_loaded(unloaded):
+    assert (unloaded.model()["slots"], unloaded.model()["max_parallel_slots"]) == (2, None)
+
+    unloaded.speak("load it")
+
+    assert (unloaded.model()["loaded"], unloaded.model()["max_parallel_slots"]) == (True, 4)
+
+
+@pytest.mark.parametrize("address", ["org/tts%20one", "org%2Ftts%20one"])
+def test_an_id_with_a_slash_and_a_space_is_reachable(server, address):
+    assert server.client.get(f"/v1/models/{address}").json()["id"] == SLASHED
+    assert server.speak("it speaks", model=SLASHED).status_code == 200
+
+
+def test_load_brings_a_model_into_memory(unloaded):
+    answer = unloaded.client.post(LOAD, json={"id": "tts"})
+
+    assert (answer.status_code, answer.json()) == (200, {"id": "tts", "loaded": True})
+    assert unloaded.model()["loaded"] is True
+
+
+def test_load_takes_fields_that_say_what_is_registered(unloaded):
+    fields = {"id": "tts", "family": "controlled", "task": "tts", "mode": "offline", "slots": 2}
+
+    assert unloaded.client.post(LOAD, json=fields).json() == {"id": "tts", "loaded": True}
+
+
+def test_unload_of_what_is_not_loaded_is_harmless(unloaded):
+    assert unloaded.client.post(UNLOAD, json={"id": "tts"}).json() == {"id": "tts", "loaded": False}
+
+
+def test_unload_waits_for_the_earlier_request(parallel_server):
+    with parallel_server.steered("run.hold.before the unload") as checkpoint:
+        earlier = parallel_server.later("before the unload")
+        checkpoint.wait_for("run", text="before the unload")
+        unload = parallel_server.threads.submit(lambda: parallel_server.client.post(UNLOAD, json={"id": "tts"}))
+        checkpoint.release("run", "before the unload")
+        assert earlier.result(HANG_GUARD_S).status_code == 200
+        assert unload.result(HANG_GUARD_S).json() == {"id": "tts", "loaded": False}
+
+
+@pytest.mark.parametrize("route", [LOAD, UNLOAD])
+def test_management_waits_as_long_as_its_query_says(parallel_server, route):
+    with parallel_server.steered("run.hold.for long") as checkpoint:
+        earlier = parallel_server.later("for long")
+        checkpoint.wait_for("run", text="for long")
+
+        refused = parallel_server.client.post(f"{route}?busy_timeout_ms=1", json={"id": "tts"})
+
+        assert_refused(refused, 503, code="server_busy")
+        checkpoint.release("run", "for long")
+        assert earlier.result(HANG_GUARD_S).status_code == 200
+    assert parallel_server.model()["loaded"] is True
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"id": "nobody"}, "id"),
+        ({"id": "tts", "slots": 3}, "slots"),
+        ({"id": "tts", "slots": True}, "slots"),
+        ({"id": "tts", "path": "/elsewhere"}, "path"),
+        ({"id": "tts", "task": "asr"}, "task"),
+        ({"id": "tts", "busy_timeout_ms": 5}, "busy_timeout_ms"),
+        ({"id": "tts", "session_options": {"capacity": 2}}, "session_options"),
+        ({"id": "tts", "voice_presets": {}}, "voice_presets"),
+        ({}, "id"),
+        ({"id": 7}, "id"),
+    ],
+    ids=str,
+)
+def test_load_refuses_what_is_not_registered(parallel_server, body, param):
+    assert_refused(parallel_server.client.post(LOAD, json=body), 400, param=param)
+
+
+def test_unload_of_an_unknown_model_is_not_found(parallel_server):
+    assert_refused(
+        parallel_server.client.post(UNLOAD, json={"id": "nobody"}), 404, param="model", code="model_not_found"
+    )
+
+
+@pytest.mark.parametrize("route", [LOAD, UNLOAD])
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "", "multipart/form-data"])
+def test_management_takes_json_alone(parallel_server, route, content_type):
+    headers = {"content-type": content_type} if content_type else {}
+
+    refused = parallel_server.client.post(route, content=b'{"id": "tts"}', headers=headers)
+
+    assert_refused(refused, 415, code="unsupported_media_type")
+
+
+@pytest.mark.parametrize("route", [LOAD, UNLOAD])
+@pytest.mark.parametrize("query", ["", "?busy_timeout_ms=soon"])
+@pytest.mark.parametrize("content", [b'{"id": "nobody"}', b"{", b""])
+def test_management_that_is_off_is_forbidden_before_all_else(serial_server, route, query, content):
+    refused = serial_server.client.post(route + query, content=content, headers={"content-type": "text/plain"})
+
+    assert assert_refused(refused, 403).type == "permission_error"
+
+
+def test_management_that_is_off_is_forbidden_before_the_body_comes(serial_server):
+    host = urlsplit(serial_server.process.url)
+    head = f"POST {UNLOAD} HTTP/1.1\r\nHost: {host.netloc}\r\nContent-Length: 16\r\n\r\n"
+
+    with socket.create_connection((host.hostname, host.port), timeout=HANG_GUARD_S) as client:
+        client.sendall(head.encode())
+        assert client.recv(65536).startswith(b"HTTP/1.1 403 ")
+        client.sendall(b'{"id": "nobody"}')
+
+
+@pytest.mark.parametrize("value", ["soon", "-1", "1.5", "1e3", "9007199254740992", "true"])
+def test_a_wait_that_is_no_number_of_milliseconds_is_refused(parallel_server, value):
+    refused = parallel_server.client.post(f"{UNLOAD}?busy_timeout_ms={value}", json={"id": "tts"})
+
+    assert_refused(refused, 400, param="busy_timeout_ms")
+
+
+def test_the_openapi_document_lists_the_routes(server):
+    document = server.client.get("/openapi.json").json()
+
+    assert document["openapi"].startswith("3.")
+    assert {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods} == {
+        "GET /health",
+        "GET /v1/models",
+        "GET /v1/models/{model_id}",
+        "POST /v1/models/load",
+        "POST /v1/models/unload",
+        "POST /v1/audio/speech",
+        "POST /v1/audio/transcriptions",
+        "POST /v1/tasks/run",
+    }
+
+
+def test_no_route_promises_fastapis_own_refusal(server):
+    assert '"422"' not in server.client.get("/openapi.json").text
+
+
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/audio/translations", "/v1/audio/speech/", "/%00", "/é"])
+def test_an_unknown_route_is_not_found(server, path):
+    assert_refused(server.client.get(path), 404, code="not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("PUT", "/health"), ("GET", "/v1/audio/speech"), ("DELETE", "/v1/models"), ("PATCH", "/v1/tasks/run")],
+)
+def test_a_method_that_a_route_does_not_take_is_named_in_the_allow_header(server, method, path):
+    refused = server.client.request(method, path)
+
+    assert_refused(refused, 405, code="method_not_allowed")
+    assert refused.headers["allow"]
+
+
+def test_a_refusal_leaves_a_keep_alive_connection_usable(server):
+    with httpx.Client(base_url=server.process.url, limits=httpx.Limits(max_connections=1)) as client:
+        statuses = [client.post("/v1/tasks/run", content=b"{").status_code, client.get("/health").status_code]
+
+    assert statuses == [400, 200]
