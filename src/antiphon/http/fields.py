@@ -63,7 +63,7 @@ def called(names: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except (InvalidRequest, TooLarge) as refusal:
-        if refusal.param not in names:
+        if refusal.param is None or refusal.param not in names:
             raise
         raise type(refusal)(refusal.message, param=names[refusal.param]) from refusal
 
