@@ -1,0 +1,55 @@
+"""The family `piper`: what a voice can do, and how it comes into memory."""
+
+from antiphon.ports.adapter import LoadedModel
+from antiphon.vocabulary.errors import ConfigError
+from antiphon.vocabulary.spec import Capability, ModelSpec
+from antiphon.vocabulary.tasks import Mode, Task
+from antiphon_adapters.piper.session import FAMILY, OPTIONS, PiperSession
+from antiphon_adapters.piper.voice import Voice
+from antiphon_adapters.piper.voice_files import read_voice
+
+
+class PiperAdapter:
+    """Text to speech with Piper voices, on the CPU."""
+
+    family = FAMILY
+
+    def inspect(self, spec: ModelSpec) -> Capability:
+        """Read the voice's configuration. Raises ConfigError for what is no voice, or a wish that it cannot meet."""
+        if spec.task is not Task.TTS:
+            raise ConfigError(f"model '{spec.id}': task must be tts, a Piper voice does nothing else")
+        if spec.device != "cpu":
+            raise ConfigError(f"model '{spec.id}': device must be cpu")
+        for field, given in (("load_options", spec.load_options), ("session_options", spec.session_options)):
+            if given:
+                raise ConfigError(f"model '{spec.id}': unknown {field} {', '.join(sorted(given))}; Piper takes none")
+        files = read_voice(spec.path)
+        return Capability(
+            tasks=frozenset({Task.TTS}),
+            modes=frozenset(Mode),
+            sample_rate=files.sample_rate,
+            weight_bytes=files.weight_bytes,
+            options=OPTIONS,
+            voices=files.voices,
+            languages=(files.language,) if files.language else (),
+        )
+
+    def load(self, spec: ModelSpec) -> LoadedModel:
+        """Read the weights into one ONNX Runtime session of `spec.threads` threads, shared by all slots."""
+        return PiperModel(Voice.load(read_voice(spec.path), spec.threads), spec.mode)
+
+
+class PiperModel:
+    """A voice in memory."""
+
+    def __init__(self, voice: Voice, mode: Mode) -> None:
+        self._voice: Voice | None = voice
+        self._mode = mode
+
+    def open_session(self) -> PiperSession | None:
+        """Open a slot over the voice; None once it is closed."""
+        return None if self._voice is None else PiperSession(self._voice, self._mode)
+
+    def close(self) -> None:
+        """Free the weights."""
+        self._voice = None

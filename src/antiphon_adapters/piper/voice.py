@@ -1,0 +1,90 @@
+"""A loaded voice: the shared ONNX Runtime session and its speller. It knows no requests and no slots."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from antiphon_adapters.piper.phonemes import MAX_IDS, Speller, utterances
+from antiphon_adapters.piper.seeding import NOISE_PER_ID, noise_feed, read_seeded
+from antiphon_adapters.piper.voice_files import VoiceFiles
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from onnxruntime import InferenceSession
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How to speak.
+
+    `length_scale` above 1 is slower; the noises vary sound and rhythm; `speaker` is None where the graph knows but one.
+    """
+
+    length_scale: float
+    noise_scale: float
+    noise_w: float
+    speaker: int | None
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Immutable weights: its methods may run on several threads at once, and equal calls answer equal bytes."""
+
+    files: VoiceFiles
+    graph: "InferenceSession"
+    speller: Speller
+    phonemes: frozenset[str]
+    noise_inputs: tuple[str, ...]
+
+    @classmethod
+    def load(cls, files: VoiceFiles, threads: int) -> Self:
+        """Read the weights, to run each call on `threads` threads.
+
+        Raises LoadFailed for a graph whose noise cannot be seeded.
+        """
+        import onnxruntime
+        from piper import PiperVoice
+        from piper.config import PiperConfig
+
+        seeded = read_seeded(str(files.graph))
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        graph = onnxruntime.InferenceSession(seeded.data, options, providers=["CPUExecutionProvider"])
+        config = PiperConfig.from_dict(json.loads(files.config.read_text(encoding="utf-8")))
+        return cls(
+            files=files,
+            graph=graph,
+            speller=PiperVoice(session=graph, config=config),
+            phonemes=frozenset(config.phoneme_id_map),
+            noise_inputs=seeded.noise_inputs,
+        )
+
+    def utterances(self, text: str, length_scale: float) -> Iterator[list[int]]:
+        """Spell the text lazily; slow speech gets shorter sequences, so that a run's memory keeps its bound."""
+        max_ids = int(min(MAX_IDS, 2 * MAX_IDS / max(length_scale, 0.01)))
+        return utterances(self.speller, self.phonemes.__contains__, text, max_ids)
+
+    def speak(self, ids: list[int], delivery: Delivery, index: int) -> "NDArray[np.float32]":
+        """Synthesise one sequence, the `index`-th of its request.
+
+        Returns mono samples, shape [n], scaled so that the loudest is 1, as piper-tts does sentence by sentence.
+        """
+        import numpy as np
+
+        noise_size = int(len(ids) * NOISE_PER_ID * max(1.0, delivery.length_scale))
+        feed = {
+            "input": np.array([ids], np.int64),
+            "input_lengths": np.array([len(ids)], np.int64),
+            "scales": np.array([delivery.noise_scale, delivery.length_scale, delivery.noise_w], np.float32),
+            **noise_feed(self.noise_inputs, delivery.seed, index, noise_size),
+        }
+        if delivery.speaker is not None:
+            feed["sid"] = np.array([delivery.speaker], np.int64)
+        (samples, *_) = self.graph.run(None, feed)
+        audio = np.asarray(samples, np.float32).reshape(-1)
+        loudest = float(np.max(np.abs(audio), initial=0.0))
+        return audio / np.float32(loudest) if loudest > 1e-8 else np.zeros_like(audio)

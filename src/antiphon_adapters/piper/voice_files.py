@@ -1,0 +1,140 @@
+"""A Piper voice on disk: which files it is, and what its configuration says. It reads no weights and no engine.
+
+Format: `NAME.onnx` beside `NAME.onnx.json`, as https://huggingface.co/rhasspy/piper-voices publishes them.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from antiphon.vocabulary.errors import ConfigError
+from antiphon.vocabulary.tasks import OptionValue
+
+OFFLINE_PHONEMES = frozenset({"espeak", "text"})
+"""Phoneme types that piper-tts makes with what it carries; the others fetch models or need more packages."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceFiles:
+    """One voice. Units: `sample_rate` in Hz.
+
+    `speakers` maps names to ids, in order of id; a one-speaker voice has none.
+    """
+
+    graph: Path
+    config: Path
+    sample_rate: int
+    length_scale: float
+    noise_scale: float
+    noise_w: float
+    speakers: dict[str, int]
+    default_speaker: int
+    language: str | None
+
+    @property
+    def name(self) -> str:
+        """The voice's own name, such as en_US-joe-medium."""
+        return self.graph.stem
+
+    @property
+    def voices(self) -> tuple[str, ...]:
+        """What a request may ask for as its voice."""
+        return ("default", self.name, *(speaker for speaker in self.speakers if speaker not in ("default", self.name)))
+
+    @property
+    def weight_bytes(self) -> int:
+        """The size of the graph, in bytes."""
+        return self.graph.stat().st_size
+
+
+def read_voice(path: str) -> VoiceFiles:
+    """Find and read the voice at `path`: its folder, or the .onnx file itself.
+
+    Raises ConfigError, naming the file and the field, for anything that is no such voice.
+    """
+    graph = _find_graph(Path(path))
+    config = graph.with_name(f"{graph.name}.json")
+    fields = _Fields(config.name, _read_json(config))
+    if fields.optional_text("phoneme_type", "espeak") not in OFFLINE_PHONEMES:
+        raise ConfigError(f"{config.name}: phoneme_type must be one of {', '.join(sorted(OFFLINE_PHONEMES))}")
+    for required in ("phoneme_id_map", "espeak"):
+        fields.group(required)
+    fields.whole("num_symbols", 1)
+    inference = fields.group("inference", optional=True)
+    language = fields.group("language", optional=True)
+    return VoiceFiles(
+        graph=graph,
+        config=config,
+        sample_rate=fields.group("audio").whole("sample_rate", 1),
+        length_scale=inference.positive("length_scale", 1.0),
+        noise_scale=inference.positive("noise_scale", 0.667),
+        noise_w=inference.positive("noise_w", 0.8),
+        speakers=_speakers(fields),
+        default_speaker=fields.whole("default_speaker_id", 0, default=0),
+        language=language.optional_text("family", "") or None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """A JSON object whose faults are told with the file's name and the field's."""
+
+    where: str
+    values: dict[str, OptionValue]
+
+    def group(self, name: str, *, optional: bool = False) -> "_Fields":
+        value = self.values.get(name, {} if optional else None)
+        if not isinstance(value, dict):
+            raise ConfigError(f"{self.where}: {name} must be an object")
+        return _Fields(f"{self.where}: {name}", value)
+
+    def whole(self, name: str, minimum: int, default: int | None = None) -> int:
+        value = self.values.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+            raise ConfigError(f"{self.where}: {name} must be an integer of at least {minimum}")
+        return value
+
+    def positive(self, name: str, default: float) -> float:
+        value = self.values.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 100:
+            raise ConfigError(f"{self.where}: {name} must be a number between 0 and 100")
+        return float(value)
+
+    def optional_text(self, name: str, default: str) -> str:
+        value = self.values.get(name, default)
+        if not isinstance(value, str):
+            raise ConfigError(f"{self.where}: {name} must be a string")
+        return value
+
+
+def _find_graph(path: Path) -> Path:
+    if path.is_dir():
+        graphs = sorted(path.glob("*.onnx"))
+        if len(graphs) != 1:
+            raise ConfigError(f"a Piper voice's folder holds one .onnx file, this one holds {len(graphs)}")
+        return graphs[0]
+    if path.suffix != ".onnx" or not path.is_file():
+        raise ConfigError("a Piper voice is a folder with one .onnx file, or that file")
+    return path
+
+
+def _read_json(config: Path) -> dict[str, OptionValue]:
+    try:
+        values = json.loads(config.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise ConfigError(f"{config.name} is missing beside the voice's .onnx file") from exc
+    except ValueError as exc:
+        raise ConfigError(f"{config.name} is not JSON") from exc
+    if not isinstance(values, dict):
+        raise ConfigError(f"{config.name} must hold an object")
+    return values
+
+
+def _speakers(fields: _Fields) -> dict[str, int]:
+    """The speakers of a many-speaker voice; where the configuration names none, their ids are their names."""
+    count = fields.whole("num_speakers", 0, default=1)
+    if count <= 1:
+        return {}
+    named = fields.group("speaker_id_map", optional=True)
+    speakers = {name: named.whole(name, 0) for name in named.values}
+    return dict(sorted(speakers.items(), key=lambda item: item[1])) or {str(number): number for number in range(count)}
