@@ -5,6 +5,7 @@ The laws (`_obey`) are read off the decisions alone, so they hold even where gat
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from types import ModuleType
 
 from admission_oracle import Oracle, Outcome
@@ -94,8 +95,8 @@ class Lockstep:
         _raises(lambda: self.gate.withdraw(foreign, self.now))
         _raises(lambda: self.gate.submit(Operation.INFER, self.now, -1.0))
         for lease in self.leases.values():
-            _raises(lambda lease=lease: self.gate.withdraw(lease.waiter, self.now))
-            _raises(lambda lease=lease: self.gate.release(replace(lease), self.now))
+            _raises(partial(self.gate.withdraw, lease.waiter, self.now))
+            _raises(partial(self.gate.release, replace(lease), self.now))
         assert vars(self.gate) == vars(before.gate), "a refused call changes nothing"
 
     def _compare(self, decisions: list[Decision], outcomes: list[Outcome], then: Lease | None = None) -> None:
@@ -107,17 +108,18 @@ class Lockstep:
         self._obey()
 
     def _note(self, decision: Decision) -> Outcome:
-        if isinstance(decision, self.core.Granted):
-            lease = decision.lease
-            number = lease.waiter.number
-            assert number == min(self.waiters), "FIFO: nobody older waits"
-            assert self.waiters.pop(number) is lease.waiter, "decided once, and only while it waits"
-            self._hold(lease)
-            return ("granted", number, lease.slot, lease.since)
-        number = decision.waiter.number
-        assert self.waiters.pop(number) is decision.waiter, "decided once, and only while it waits"
-        _raises(lambda: self.gate.withdraw(decision.waiter, self.now))
-        return ("refused", number, decision.reason.value)
+        match decision:
+            case self.core.Granted(lease):
+                number = lease.waiter.number
+                assert number == min(self.waiters), "FIFO: nobody older waits"
+                assert self.waiters.pop(number) is lease.waiter, "decided once, and only while it waits"
+                self._hold(lease)
+                return ("granted", number, lease.slot, lease.since)
+            case self.core.Refused(waiter, reason):
+                assert self.waiters.pop(waiter.number) is waiter, "decided once, and only while it waits"
+                _raises(lambda: self.gate.withdraw(waiter, self.now))
+                return ("refused", waiter.number, reason.value)
+        raise AssertionError(f"{decision} is no decision")
 
     def _hold(self, lease: Lease) -> None:
         assert lease.waiter.number > self._last_granted, "no barging: grants follow the order of entry"

@@ -1,5 +1,7 @@
 """Long random histories beside the oracle: up to 16 slots, hundreds of waiters, times that are no round numbers."""
 
+from collections.abc import Collection
+
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -79,7 +81,7 @@ class GateMachine(RuleBasedStateMachine):
         assert self.pair.gate.next_deadline() == self.pair.oracle.next_deadline()
 
 
-def _pick(numbers: dict[int, object], pick: int) -> int:
+def _pick(numbers: Collection[int], pick: int) -> int:
     return sorted(numbers)[pick % len(numbers)]
 
 

@@ -203,7 +203,7 @@ def _mutated(mutant: Mutant) -> Core:
     if mutant.module is scheduler:
         return Core(scheduler=broken)
     judging = _load(gate)
-    judging.is_hopeless = broken.is_hopeless
+    vars(judging)["is_hopeless"] = broken.is_hopeless
     return Core(gate=judging, policy=broken)
 
 

@@ -149,7 +149,12 @@ class Gate:
         return waiter, decisions
 
     def try_exclusive(self, operation: Operation, now: float) -> tuple[Lease | None, list[Decision]]:
-        """Take the whole model if it is idle and nobody waits for it; never wait (rule.retire_try_acquire)."""
+        """Take the whole model if it is idle and nobody waits for it; never wait (rule.retire_try_acquire).
+
+        Raises InvariantError for an operation that does not manage.
+        """
+        if operation.kind is not ClaimKind.MANAGEMENT:
+            raise InvariantError(f"{operation} has no use for the whole model")
         decisions = self._advance(now)
         if not self.is_idle:
             return None, decisions

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from antiphon.admission.gate import Decision, Gate, Waiter
 from antiphon.vocabulary.errors import InvariantError
-from antiphon.vocabulary.states import Operation
+from antiphon.vocabulary.states import ClaimKind, Operation
 
 
 class Scheduler:
@@ -33,7 +33,10 @@ class Scheduler:
 
         Names are deduplicated, in order, and all looked up before the first barrier is entered: an unknown one leaves
         every gate as it was. Nothing can run between two barriers, so overlapping publications are never interleaved.
+        Raises InvariantError for an unknown name, and for an operation that does not manage.
         """
+        if operation.kind is not ClaimKind.MANAGEMENT:
+            raise InvariantError(f"{operation} is no barrier")
         gates = [self.gate(name) for name in dict.fromkeys(names)]
         barriers: dict[str, Waiter] = {}
         decisions: list[Decision] = []

@@ -1,0 +1,78 @@
+"""The registered models and their records."""
+
+import pytest
+
+from antiphon.residency.lifecycle import Step
+from antiphon.residency.registry import Entry, Registry
+from antiphon.vocabulary.errors import InvariantError, ModelNotFound
+from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
+from antiphon.vocabulary.states import ModelState
+from antiphon.vocabulary.tasks import Mode, Task
+
+
+def entry(model_id: str, now: float = 0) -> Entry:
+    """A registered model that nobody has loaded."""
+    spec = ModelSpec(id=model_id, family="controlled", path="/models/m", task=Task.TTS)
+    capability = Capability(frozenset({Task.TTS}), frozenset({Mode.OFFLINE}), sample_rate=16_000, weight_bytes=1)
+    return Entry(Registration(spec), capability, now)
+
+
+def test_a_new_entry_is_unloaded_and_has_no_facts() -> None:
+    made = entry("m", now=7)
+    assert (made.id, made.state, made.facts, made.last_used, made.last_error) == (
+        "m",
+        ModelState.UNLOADED,
+        None,
+        7,
+        None,
+    )
+
+
+def test_an_entry_takes_the_steps_of_the_table() -> None:
+    made = entry("m")
+    made.take(Step.LOAD)
+    made.take(Step.PUBLISH)
+    assert made.state is ModelState.READY
+    assert repr(made) == "<Entry m ready>"
+
+
+def test_an_illegal_step_leaves_the_state_as_it_was() -> None:
+    made = entry("m")
+    made.take(Step.LOAD)
+    with pytest.raises(InvariantError):
+        made.take(Step.RETIRE)
+    assert made.state is ModelState.LOADING
+
+
+def test_entries_are_found_by_id_and_listed_in_the_order_of_registration() -> None:
+    registry = Registry()
+    entries = [entry(model_id) for model_id in ("b", "a", "c")]
+    for each in entries:
+        registry.insert(each)
+    assert registry.find("a") is entries[1]
+    assert list(registry) == entries
+    assert len(registry) == 3
+
+
+def test_an_unknown_model_is_the_callers_fault() -> None:
+    with pytest.raises(ModelNotFound) as caught:
+        Registry().find("nobody")
+    assert caught.value.param == "model"
+    assert caught.value.message == "there is no model 'nobody'"
+
+
+def test_an_id_is_registered_once() -> None:
+    registry = Registry()
+    first = entry("m")
+    registry.insert(first)
+    with pytest.raises(InvariantError):
+        registry.insert(entry("m"))
+    assert list(registry) == [first]
+
+
+def test_the_listing_is_a_snapshot_that_registration_does_not_disturb() -> None:
+    registry = Registry()
+    registry.insert(entry("a"))
+    listing = iter(registry)
+    registry.insert(entry("b"))
+    assert [it.id for it in listing] == ["a"]

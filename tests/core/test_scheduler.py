@@ -1,0 +1,90 @@
+"""Barriers over several gates at once."""
+
+import pytest
+
+from antiphon.admission.gate import Gate, GateView, Granted
+from antiphon.admission.scheduler import Scheduler
+from antiphon.vocabulary.errors import InvariantError
+from antiphon.vocabulary.states import Operation
+
+BULK = Operation.BULK_UNLOAD
+
+
+def scheduler(*names: str) -> Scheduler:
+    """A scheduler with one slot per gate named."""
+    made = Scheduler()
+    for name in names:
+        made.add(Gate(name, 1))
+    return made
+
+
+def views(made: Scheduler, *names: str) -> list[GateView]:
+    """The gates' whole state."""
+    return [made.gate(name).snapshot(0) for name in names]
+
+
+def test_idle_models_are_granted_in_the_publishing_call() -> None:
+    made = scheduler("a", "b")
+    busy = made.gate("a")
+    busy.submit(Operation.INFER, 0, 0)
+    barriers, decisions = made.publish(["a", "b"], BULK, 0)
+    assert list(barriers) == ["a", "b"]
+    assert [it.lease.waiter for it in decisions if isinstance(it, Granted)] == [barriers["b"]]
+    assert [(it.waiting, len(it.leases)) for it in views(made, "a", "b")] == [(1, 1), (0, 1)]
+
+
+def test_a_model_named_twice_gets_one_barrier() -> None:
+    made = scheduler("a", "b")
+    barriers, decisions = made.publish(["b", "a", "b"], BULK, 0)
+    assert list(barriers) == ["b", "a"]
+    assert len(decisions) == 2
+    assert [it.waiting for it in views(made, "a", "b")] == [0, 0]
+
+
+def test_a_bulk_barrier_waits_without_bound() -> None:
+    made = scheduler("a")
+    made.gate("a").submit(Operation.INFER, 0, 0)
+    barriers, decisions = made.publish(["a"], BULK, 1000)
+    assert decisions == []
+    assert made.gate("a").next_deadline() is None
+    assert made.gate("a").withdraw(barriers["a"], 1000) == []
+
+
+def test_an_unknown_model_leaves_every_gate_as_it_was() -> None:
+    made = scheduler("a", "b")
+    before = views(made, "a", "b")
+    with pytest.raises(InvariantError):
+        made.publish(["a", "unknown", "b"], BULK, 0)
+    assert views(made, "a", "b") == before
+
+
+def test_a_request_is_no_barrier() -> None:
+    made = scheduler("a")
+    with pytest.raises(InvariantError):
+        made.publish(["a"], Operation.INFER, 0)
+    assert made.gate("a").is_idle
+
+
+def test_overlapping_publications_meet_in_one_order_everywhere() -> None:
+    made = scheduler("a", "b")
+    first, _ = made.publish(["a", "b"], BULK, 0)
+    second, _ = made.publish(["b", "a"], BULK, 0)
+    assert [first[name].number for name in "ab"] == [0, 0]
+    assert [second[name].number for name in "ab"] == [1, 1]
+    assert [it.waiting for it in views(made, "a", "b")] == [1, 1]
+
+
+def test_what_was_due_at_a_gate_is_told_by_the_publication() -> None:
+    made = scheduler("a")
+    made.gate("a").submit(Operation.INFER, 0, 0)
+    late, _ = made.gate("a").submit(Operation.INFER, 0, 1)
+    _, decisions = made.publish(["a"], BULK, 1)
+    assert [it.waiter for it in decisions if not isinstance(it, Granted)] == [late]
+
+
+def test_a_gates_name_is_taken_once() -> None:
+    made = scheduler("a")
+    first = made.gate("a")
+    with pytest.raises(InvariantError):
+        made.add(Gate("a", 2))
+    assert made.gate("a") is first

@@ -1,0 +1,42 @@
+"""Writes docs/lifecycle.md from the transition table: `python tests/lifecycle_page.py > docs/lifecycle.md`."""
+
+from antiphon.residency.lifecycle import TRANSITIONS, diagram
+
+_MEANING = {
+    "load": "a load begins, under an admitted request or an exclusive lease",
+    "publish": "the whole pool is built and becomes usable",
+    "fail": "nothing usable was built; the registration stays",
+    "retire": "the pool is out of use, its memory is yet to be freed",
+    "destroy": "the pool's sessions and weights are gone",
+    "reconfigure": "an exclusive lease begins to replace the registration",
+    "preserve": "the replacement was refused before anything changed, and the working pool stays",
+}
+
+
+def page() -> str:
+    """The whole page."""
+    rows = [f"| {before} | {step} | {after} | {_MEANING[step]} |" for (before, step), after in TRANSITIONS.items()]
+    return "\n".join(
+        [
+            "# A model's lifecycle",
+            "",
+            "Generated from `antiphon.residency.lifecycle.TRANSITIONS`; a test compares. To write it anew:",
+            "`python tests/lifecycle_page.py > docs/lifecycle.md`.",
+            "",
+            "```mermaid",
+            diagram(),
+            "```",
+            "",
+            "| state | step | next | the step |",
+            "| --- | --- | --- | --- |",
+            *rows,
+            "",
+            "Any other step raises `InvariantError` and leaves the state as it was. A server that shuts down is no state of",
+            "a model.",
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    print(page(), end="")
