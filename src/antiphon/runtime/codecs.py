@@ -28,7 +28,7 @@ class ThreadCodec:
     async def decode(self, body: BinaryIO) -> Pcm:
         """Decode an upload; its share of the budget is held for as long as the samples live."""
         share = _Share(self._budget)
-        pcm = await self._crew.call(decode, body, self._limits, share.grow)
+        pcm = await self._crew.call(_decode, body, self._limits, share)
         share.settle()
         return replace(pcm, owner=share)
 
@@ -49,6 +49,14 @@ class ThreadCodec:
     def close(self) -> None:
         """Let the threads end after what they have to do."""
         self._crew.stop()
+
+
+def _decode(body: BinaryIO, limits: DecodeLimits, share: "_Share") -> Pcm:
+    try:
+        return decode(body, limits, share.grow)
+    except BaseException:
+        share.give_back()  # now: whoever reports the error may keep it, and with it this frame
+        raise
 
 
 class _CrewEncoder:
@@ -97,13 +105,18 @@ class _Share:
             self._loop.call_soon_threadsafe(self._take, max(self._used_bytes - self._held_bytes, _STEP_BYTES), answer)
             answer.result()
 
+    def give_back(self) -> None:
+        """Return all that is held; harmless when done twice, in any thread, but not while `grow` runs."""
+        held_bytes, self._held_bytes = self._held_bytes, 0
+        report(self._loop, self._budget.give, held_bytes)
+
     def settle(self) -> None:
         """Give back what was held and not used."""
         self._budget.give(self._held_bytes - self._used_bytes)
         self._held_bytes = self._used_bytes
 
     def __del__(self) -> None:
-        report(self._loop, self._budget.give, self._held_bytes)
+        self.give_back()
 
     def _take(self, size_bytes: int, answer: "Future[None]") -> None:
         try:

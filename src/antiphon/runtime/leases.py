@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from typing import assert_never
+from typing import Any, assert_never
 
 from antiphon.admission.gate import Decision, Gate, GateView, Granted, Lease, Refusal, Refused, Waiter
 from antiphon.admission.scheduler import Scheduler
@@ -34,22 +34,18 @@ class LeaseDesk:
         """The gate's leases and queue at this moment."""
         return self._scheduler.gate(model_id).snapshot(self._clock.now())
 
-    async def acquire(self, model_id: str, operation: Operation, timeout_s: float) -> Lease:
-        """Wait for a lease, `timeout_s` at most and 0 without bound; the caller must `release` it.
+    def acquire(self, model_id: str, operation: Operation, timeout_s: float) -> Coroutine[Any, Any, Lease]:
+        """Enter the queue now, and await the lease: `timeout_s` at most and 0 without bound; the caller releases it.
 
-        Raises ServerBusy when the wait ends without one, or would be hopeless.
+        The order of these calls is the order of the queue, whenever what they return is awaited; it must be awaited.
+        Raises ServerBusy there when the wait ends without a lease, or would be hopeless.
         """
         gate = self._scheduler.gate(model_id)
         waiter, decisions = gate.submit(operation, self._clock.now(), timeout_s)
         future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
         self._pending[waiter] = future
         self._deliver(gate, decisions)
-        try:
-            # A grant that is there already is taken without a suspension, so nothing can come between.
-            return future.result() if future.done() else await future
-        except asyncio.CancelledError:
-            self._give_up(gate, waiter, future)
-            raise
+        return self._granted(gate, waiter, future)
 
     @asynccontextmanager
     async def lease(self, model_id: str, operation: Operation, timeout_s: float) -> AsyncIterator[Lease]:
@@ -70,6 +66,16 @@ class LeaseDesk:
         for _, timer in self._alarms.values():
             timer.cancel()
         self._alarms.clear()
+
+    async def _granted(self, gate: Gate, waiter: Waiter, future: asyncio.Future[Lease]) -> Lease:
+        try:
+            # A grant that is there already is taken without a suspension, so nothing can come between.
+            return future.result() if future.done() else await future
+        except asyncio.CancelledError:
+            self._give_up(gate, waiter, future)
+            raise
+        finally:
+            del future  # a refusal must not refer to itself through this frame
 
     def _give_up(self, gate: Gate, waiter: Waiter, future: asyncio.Future[Lease]) -> None:
         if self._pending.pop(waiter, None) is not None:

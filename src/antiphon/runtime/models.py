@@ -16,8 +16,8 @@ from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry, Registry
 from antiphon.runtime.api import BoundModel, Inference, ModelView, Timing
 from antiphon.runtime.leases import LeaseDesk
-from antiphon.runtime.owned import OwnedTasks
-from antiphon.runtime.pool import Pool, build_pool
+from antiphon.runtime.owned import AbandonedError, OwnedTasks, log_unheard
+from antiphon.runtime.pool import Pool, build_pool, load_failure
 from antiphon.runtime.streams import LeasedStream, StreamEnding
 from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, InvariantError, LoadFailed, ShuttingDown
 from antiphon.vocabulary.spec import Capability, Registration
@@ -81,7 +81,7 @@ class ModelRuntime:
     async def start(self) -> None:
         """Begin to load the models that are not lazy, one after another."""
         eager = [entry.id for entry in self._registry if not entry.registration.lazy]
-        self._tasks.start(self._load_each(eager))
+        self._tasks.start(self._load_each(eager)).add_done_callback(log_unheard)
 
     async def run(self, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]) -> T:
         """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""
@@ -108,11 +108,13 @@ class ModelRuntime:
         return await self._manage(model_id, Operation.UNLOAD, busy_timeout_ms, self._teardown)
 
     async def close(self) -> None:
-        """Wait for the work that was admitted, then free every model."""
+        """Wait for the work that was admitted, streams and queues included, then free every model."""
         self._closing = True
-        await self._tasks.join()
         for resident in self._residents.values():
-            await self._teardown(resident)
+            # A barrier, as any unload: a lease may be out without a task of ours, as that of an open stream is.
+            freeing = self._under_exclusive_lease(resident, Operation.UNLOAD, 0, self._teardown)
+            self._tasks.start(freeing).add_done_callback(log_unheard)
+        await self._tasks.join()
         self._desk.close()
 
     def _view(self, entry: Entry) -> ModelView:
@@ -126,7 +128,7 @@ class ModelRuntime:
     async def _attended(self, work: Coroutine[Any, Any, T], request: TaskRequest) -> T:
         """Await owned work; a caller that is cancelled detaches and lets the engine know (rule 1)."""
         try:
-            return await asyncio.shield(self._tasks.start(work))
+            return await self._tasks.attend(work)
         except asyncio.CancelledError:
             request.cancellation.cancel()
             raise
@@ -140,13 +142,28 @@ class ModelRuntime:
     ) -> ModelView:
         """Act under the model's exclusive lease. Once asked for it is carried out, also when its caller leaves."""
         resident = self._find(model_id)
+        timeout_s = self._timeout_s(resident, busy_timeout_ms)
+        return await self._tasks.attend(self._under_exclusive_lease(resident, operation, timeout_s, action))
 
-        async def manage() -> ModelView:
-            async with self._desk.lease(resident.entry.id, operation, self._timeout_s(resident, busy_timeout_ms)):
+    def _under_exclusive_lease(
+        self,
+        resident: Resident,
+        operation: Operation,
+        timeout_s: float,
+        action: Callable[[Resident], Awaitable[object]],
+    ) -> Coroutine[Any, Any, ModelView]:
+        """Enter the queue now, and act when what is returned runs: a task's first step would be too late to enter."""
+        claim = self._desk.acquire(resident.entry.id, operation, timeout_s)
+
+        async def act() -> ModelView:
+            lease = await claim
+            try:
                 await action(resident)
                 return self._view(resident.entry)
+            finally:
+                self._desk.release(lease)
 
-        return await asyncio.shield(self._tasks.start(manage()))
+        return act()
 
     async def _run(
         self,
@@ -161,6 +178,7 @@ class ModelRuntime:
             request, pool, load_s = await self._prepare(resident, inference)
             started = now()
             result = await pool.host.run(_slot(lease), request)
+            _require_attended(request)
             return await finish(result, Timing(lease.since - asked, load_s, now() - started))
         finally:
             self._release(resident, lease)
@@ -183,13 +201,13 @@ class ModelRuntime:
         asked = now()
         pool = await self._pool(resident)
         load_s = now() - asked
-        if request.cancelled():
-            raise _AbandonedError(entry.id)
+        _require_attended(request)
         if inference.interface not in pool.facts.interfaces:
             raise InvalidRequest(f"model {entry.id!r} cannot be called {inference.interface}", param="model")
         if request.audio is not None:
             audio = await self._ports.codec.convert(request.audio, pool.facts.sample_rate, pool.facts.channels)
             request = replace(request, audio=audio)
+            _require_attended(request)
         return request, pool, load_s
 
     async def _pool(self, resident: Resident) -> Pool:
@@ -207,8 +225,7 @@ class ModelRuntime:
         entry = resident.entry
         self._take(entry, Step.LOAD)
         try:
-            host = self._ports.make_host(entry.registration.spec)
-            pool = await build_pool(host, entry.registration.spec.slots, resident.max_slots)
+            pool = await self._build(resident)
         except BaseException as fault:
             resident.attempt = None
             entry.last_error = fault.message if isinstance(fault, AntiphonError) else "internal error"
@@ -222,6 +239,14 @@ class ModelRuntime:
         self._take(entry, Step.PUBLISH)
         return pool
 
+    async def _build(self, resident: Resident) -> Pool:
+        spec = resident.entry.registration.spec
+        try:
+            host = self._ports.make_host(spec)
+        except Exception as fault:  # no thread or no adapter to be had: a load failure like any other
+            raise load_failure(fault) from fault
+        return await build_pool(host, spec.slots, resident.max_slots)
+
     async def _teardown(self, resident: Resident) -> None:
         """Retire the pool at once, then free it; an engine that fails at that has still been left."""
         pool, entry = resident.pool, resident.entry
@@ -232,8 +257,8 @@ class ModelRuntime:
         self._take(entry, Step.RETIRE)
         try:
             await pool.close()
-        except AntiphonError as fault:
-            entry.last_error = fault.message
+        except Exception as fault:  # noqa: BLE001 (told to the observer; the model is out of use whatever it is)
+            entry.last_error = fault.message if isinstance(fault, AntiphonError) else "internal error"
             self._ports.observer.failed(entry.id, "unload", fault)
         finally:
             self._take(entry, Step.DESTROY)
@@ -257,8 +282,10 @@ class ModelRuntime:
         return effective_timeout_s(_seconds(busy_timeout_ms), _seconds(model_ms), self._ports.busy_timeout_ms / 1000)
 
 
-class _AbandonedError(Exception):
-    """The client left while its model was loading; nobody awaits this."""
+def _require_attended(request: TaskRequest) -> None:
+    """Go no further for a client that has left."""
+    if request.cancelled():
+        raise AbandonedError
 
 
 def _slot(lease: Lease) -> int:

@@ -1,10 +1,19 @@
 """Tasks that belong to the runtime: a caller may stop waiting for one, and never stops it."""
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from antiphon.vocabulary.errors import AntiphonError
+
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class AbandonedError(Exception):
+    """Work ended early because its caller has left."""
 
 
 class OwnedTasks:
@@ -20,6 +29,17 @@ class OwnedTasks:
         task.add_done_callback(self._ended)
         return task
 
+    async def attend(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` and wait for it; a caller that is cancelled leaves it running, and its faults to the log."""
+        task = self.start(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(log_unheard)
+            raise
+        finally:
+            del task  # its exception must not refer to itself through this frame
+
     async def join(self) -> None:
         """Wait until nothing runs any more, also what was started meanwhile."""
         while self._running:
@@ -31,4 +51,11 @@ class OwnedTasks:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # a caller that left does not hear of it; asyncio need not complain
+            task.exception()  # asyncio need not complain where nobody asks for it
+
+
+def log_unheard(task: asyncio.Task[Any]) -> None:
+    """Write the fault of a task that nobody waits for into the log: a done callback."""
+    fault = None if task.cancelled() else task.exception()
+    if fault is not None and not isinstance(fault, AbandonedError):
+        log.warning("nobody waits for: %s", fault, exc_info=None if isinstance(fault, AntiphonError) else fault)

@@ -32,11 +32,19 @@ async def build_pool(host: SlotHost, slots: int, max_slots: int) -> Pool:
     except BaseException as fault:
         try:
             await _close(host)
-        except AntiphonError:
+        except Exception:
             log.exception("what a failed load had built could not be closed")
-        if not isinstance(fault, AntiphonError):
+        if not isinstance(fault, Exception):
             raise
-        raise LoadFailed(f"the model could not be loaded: {fault.message}") from fault
+        raise load_failure(fault) from fault
+
+
+def load_failure(fault: Exception) -> LoadFailed:
+    """What those who waited for a load are told of its fault; only the domain's own messages are fit for them."""
+    if isinstance(fault, LoadFailed):
+        return LoadFailed(fault.message)
+    told = fault.message if isinstance(fault, AntiphonError) else "internal error"
+    return LoadFailed(f"the model could not be loaded: {told}")
 
 
 async def _build(host: SlotHost, slots: int, max_slots: int) -> Pool:

@@ -9,7 +9,7 @@ from antiphon.ports.clock import Clock
 from antiphon.ports.host import EventStream
 from antiphon.runtime.api import Timing
 from antiphon.runtime.hosts.crew import report
-from antiphon.runtime.owned import OwnedTasks
+from antiphon.runtime.owned import OwnedTasks, log_unheard
 from antiphon.vocabulary.spec import SessionFacts
 from antiphon.vocabulary.tasks import StreamEvent
 
@@ -67,6 +67,7 @@ class StreamEnding:
         """End the stream, once, in a task of the runtime's own."""
         if self._task is None:
             self._task = self._tasks.start(self._end())
+            self._task.add_done_callback(log_unheard)
         return self._task
 
     def schedule(self) -> None:

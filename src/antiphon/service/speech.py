@@ -7,8 +7,9 @@ from typing import Self
 
 from antiphon.ports.codec import AudioFormat, ChunkEncoder, Codec, Encoded
 from antiphon.runtime.api import BoundModel, Inference, OpenStream, Runtime, Timing
-from antiphon.service.binding import require_options, require_task, require_voice
+from antiphon.service.binding import require_language, require_options, require_task, require_voice
 from antiphon.vocabulary.errors import EngineError, InvalidRequest, TooLarge
+from antiphon.vocabulary.languages import base_language
 from antiphon.vocabulary.tasks import AudioDelta, Interface, OptionValue, Task, TaskRequest, TaskResult
 
 NATURAL_SPEED = 1.0
@@ -94,20 +95,28 @@ class SpeechService:
     async def stream(self, order: SpeechOrder) -> SpeechStream:
         """Begin to speak; returns when the request is known to be in order."""
         stream = await self._runtime.open_stream(self._inference(order, Interface.STREAMING))
-        facts = stream.facts
-        return SpeechStream(stream, self._codec.open_encoder(order.audio_format, facts.sample_rate, facts.channels))
+        try:
+            facts = stream.facts
+            encoder = self._codec.open_encoder(order.audio_format, facts.sample_rate, facts.channels)
+        except BaseException:
+            await stream.aclose()
+            raise
+        return SpeechStream(stream, encoder)
 
     def _inference(self, order: SpeechOrder, interface: Interface) -> Inference:
         require_speakable(order.text, self._max_text_chars)
+        language = base_language(order.language)
+        named = _named_options(order)
         draft = TaskRequest(
-            text=order.text, voice=order.voice, language=order.language, seed=order.seed, options=_options(order)
+            text=order.text, voice=order.voice, language=language, seed=order.seed, options={**order.options, **named}
         )
 
         def bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
             require_task(model, Task.TTS)
             require_voice(model, request.voice)
+            require_language(model, language)
             require_options(model, order.options)
-            require_options(model, {k: v for k, v in request.options.items() if k not in order.options}, prefix="")
+            require_options(model, named, prefix="")
             return request
 
         return Inference(order.model, draft, bind, interface, order.busy_timeout_ms)
@@ -124,8 +133,6 @@ def require_speakable(text: str, max_text_chars: int, param: str = "input") -> N
         raise InvalidRequest(f"{param} must hold something to say", param=param)
 
 
-def _options(order: SpeechOrder) -> dict[str, OptionValue]:
-    options = dict(order.options)
-    if order.speed is not None and order.speed != NATURAL_SPEED:
-        options["speed"] = order.speed
-    return options
+def _named_options(order: SpeechOrder) -> dict[str, OptionValue]:
+    """The options that have fields of their own; what is at its default is left to the model."""
+    return {} if order.speed in (None, NATURAL_SPEED) else {"speed": order.speed}

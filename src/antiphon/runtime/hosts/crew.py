@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -30,17 +31,11 @@ class Crew:
         """Make a blocking call and await what it returns or raises."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-
-        def work() -> None:
-            try:
-                result = function(*args)
-            except BaseException as error:  # noqa: BLE001 (the awaiting coroutine owns it)
-                report(loop, _set_exception, future, error)
-            else:
-                report(loop, _set_result, future, result)
-
-        self._inbox.put(work)
-        return await future
+        self._inbox.put(partial(_perform, loop, future, function, args))
+        try:
+            return await future
+        finally:
+            del future  # what it raised must not refer to itself through this frame, or it keeps the arguments alive
 
     def stop(self) -> None:
         """Let the threads end after what is in the inbox."""
@@ -60,6 +55,19 @@ def report(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *ar
     except RuntimeError:
         if not loop.is_closed():
             raise
+
+
+def _perform(
+    loop: asyncio.AbstractEventLoop, future: "asyncio.Future[T]", function: Callable[..., T], args: tuple[object, ...]
+) -> None:
+    try:
+        result = function(*args)
+    except BaseException as error:  # noqa: BLE001 (the awaiting coroutine owns it)
+        report(loop, _set_exception, future, error)
+    else:
+        report(loop, _set_result, future, result)
+    finally:
+        del future  # as in `Crew.call`
 
 
 def _set_result(future: "asyncio.Future[Any]", result: object) -> None:

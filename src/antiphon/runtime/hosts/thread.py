@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import suppress
+from functools import partial
 from typing import Generic, Self, TypeVar, cast
 
 from antiphon.ports.adapter import Adapter, BatchSession, LoadedModel, OfflineSession, Session, StreamingSession
@@ -43,11 +43,11 @@ class ThreadHost:
         """Open the primary session behind slot 0."""
         if self._model is None:
             raise InvariantError("a session is opened after its weights were loaded")
-        return self._seat(0, await self._lifecycle.call(_guarded, self._model.open_session))
+        return await self._lifecycle.call(_guarded, self._seat, 0, self._model.open_session)
 
     async def clone(self, slot: int) -> SessionFacts | None:
         """Clone the primary behind `slot`."""
-        return self._seat(slot, await self._lifecycle.call(_guarded, self._sessions[0].clone))
+        return await self._lifecycle.call(_guarded, self._seat, slot, self._sessions[0].clone)
 
     async def run(self, slot: int, request: TaskRequest) -> TaskResult:
         """Prepare and run one request on the slot's thread."""
@@ -85,7 +85,8 @@ class ThreadHost:
             thread.stop()
         self._threads.clear()
 
-    def _seat(self, slot: int, session: Session | None) -> SessionFacts | None:
+    def _seat(self, slot: int, opener: Callable[[], Session | None]) -> SessionFacts | None:
+        session = opener()
         if session is None:
             return None
         self._sessions[slot] = session
@@ -112,8 +113,11 @@ class ThreadHost:
                 _guarded(closers.pop(0))
             except AntiphonError as fault:
                 faults.append(fault)
-        if faults:
-            raise faults[0]
+        try:
+            if faults:
+                raise faults[0]
+        finally:
+            faults.clear()  # or the fault would refer to itself through this frame
 
 
 class _Bridge(Generic[T]):
@@ -130,25 +134,25 @@ class _Bridge(Generic[T]):
         reset: Callable[[], None],
         cancellations: Sequence[Callable[[], None]],
     ) -> None:
-        self._start = start
-        self._reset = reset
         self._cancellations = cancellations
         self._loop = asyncio.get_running_loop()
         self._credits = threading.Semaphore(_STREAM_CREDITS)
         self._leaving = False
         self._arrived: deque[T] = deque()
         self._news = asyncio.Event()
-        self._ended: asyncio.Future[None] = self._loop.create_future()
-        thread.post(self._produce)
+        self._fault: AntiphonError | None = None
+        self._quiescent = asyncio.Event()
+        # The calls into the engine are not kept here: a reader may hold on to a stream that has long ended.
+        thread.post(partial(self._produce, start, reset))
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> T:
         while not self._arrived:
-            if self._ended.done():
-                if not self._leaving:
-                    self._ended.result()  # raises the engine's fault after all that came before it
+            if self._fault is not None and not self._leaving:
+                raise self._take_fault()  # after all that came before it
+            if self._quiescent.is_set():
                 raise StopAsyncIteration
             self._news.clear()
             await self._news.wait()
@@ -161,21 +165,28 @@ class _Bridge(Generic[T]):
         for cancel in self._cancellations:
             cancel()
         self._credits.release()
-        with suppress(AntiphonError):  # a fault after the reader has left is nobody's answer
-            await asyncio.shield(self._ended)
+        await self._quiescent.wait()
         self._arrived.clear()
+        self._fault = None  # a fault after the reader has left is nobody's answer
 
-    def _produce(self) -> None:
-        fault: AntiphonError | None = None
-        for step in (self._pump, self._reset):
+    def _take_fault(self) -> AntiphonError:
+        """Hand the fault out once: kept here, it would refer to itself through the frames that it passes."""
+        fault, self._fault = self._fault, None
+        assert fault is not None
+        return fault
+
+    def _produce(self, start: Callable[[], Iterator[T]], reset: Callable[[], None]) -> None:
+        faults: list[AntiphonError] = []
+        for step in (lambda: self._pump(start), reset):
             try:
                 _guarded(step)
             except AntiphonError as error:
-                fault = fault or error
-        report(self._loop, self._end, fault)
+                faults.append(error)
+        report(self._loop, self._end, faults[0] if faults else None)
+        faults.clear()  # as in `_take_fault`
 
-    def _pump(self) -> None:
-        events = self._start()
+    def _pump(self, start: Callable[[], Iterator[T]]) -> None:
+        events = start()
         try:
             for event in events:
                 self._credits.acquire()
@@ -191,11 +202,8 @@ class _Bridge(Generic[T]):
         self._news.set()
 
     def _end(self, fault: AntiphonError | None) -> None:
-        if fault is None:
-            self._ended.set_result(None)
-        else:
-            self._ended.set_exception(fault)
-            self._ended.exception()  # it may come after the reader has left
+        self._fault = fault
+        self._quiescent.set()
         self._news.set()
 
 

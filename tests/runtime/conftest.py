@@ -1,0 +1,40 @@
+"""The runtime's laws hold for both runtimes, and for the parallel one at 1, 2 and 4 slots."""
+
+from pathlib import Path
+
+import pytest
+from coroutine_tests import pytest_pyfunc_call as pytest_pyfunc_call
+from runtime_stage import Kind, Stage
+
+from antiphon.runtime.parallel import ParallelServerState
+from antiphon.runtime.serial import ServerState
+from antiphon.testing import ControlledCheckpoint
+
+SERIAL = Kind(ServerState, 1)
+PARALLEL = [Kind(ParallelServerState, slots) for slots in (1, 2, 4)]
+
+
+@pytest.fixture(params=[SERIAL, *PARALLEL], ids=str)
+def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Stage:
+    return Stage(tmp_path, request.param)
+
+
+@pytest.fixture(params=PARALLEL, ids=str)
+def parallel(request: pytest.FixtureRequest, tmp_path: Path) -> Stage:
+    return Stage(tmp_path, request.param)
+
+
+@pytest.fixture(params=PARALLEL[1:], ids=str)
+def wide(request: pytest.FixtureRequest, tmp_path: Path) -> Stage:
+    """More than one slot."""
+    return Stage(tmp_path, request.param)
+
+
+@pytest.fixture
+def serial(tmp_path: Path) -> Stage:
+    return Stage(tmp_path, SERIAL)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> ControlledCheckpoint:
+    return ControlledCheckpoint(tmp_path / "alone")

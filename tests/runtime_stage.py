@@ -1,0 +1,179 @@
+"""A runtime over real threads and controlled checkpoints, its clock in the test's hand: what the runtime's tests act on."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from antiphon.audio.decode import DecodeLimits
+from antiphon.ports.host import SlotHost
+from antiphon.runtime.api import BoundModel, Inference, OpenStream, Timing
+from antiphon.runtime.codecs import ThreadCodec
+from antiphon.runtime.hosts.thread import ThreadHost
+from antiphon.runtime.models import ModelRuntime, RuntimePorts
+from antiphon.testing import ControlledAdapter, ControlledCheckpoint, ManualClock
+from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.spec import ModelSpec, Registration
+from antiphon.vocabulary.states import ModelState
+from antiphon.vocabulary.tasks import Final, Interface, StreamEvent, Task, TaskRequest, TaskResult
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One of the server's runtimes, and the slots of its models."""
+
+    make: type[ModelRuntime]
+    slots: int
+
+    def __str__(self) -> str:
+        return f"{self.make.__name__}-{self.slots}"
+
+
+class Ear:
+    """An observer that remembers."""
+
+    def __init__(self) -> None:
+        self.states: list[tuple[str, ModelState]] = []
+        self.faults: list[tuple[str, str, str]] = []
+
+    def transitioned(self, model_id: str, before: ModelState, after: ModelState) -> None:
+        self.states.append((model_id, after))
+
+    def failed(self, model_id: str, what: str, error: BaseException) -> None:
+        self.faults.append((model_id, what, str(error)))
+
+
+class Stage:
+    """Registers models and asks things of the runtime. What a test began is joined and checked at its end."""
+
+    def __init__(self, folder: Path, kind: Kind) -> None:
+        self.kind = kind
+        self.clock = ManualClock()
+        self.ear = Ear()
+        self.adapter = ControlledAdapter()
+        self.make_host: Callable[[ModelSpec], SlotHost] = partial(ThreadHost, self.adapter)
+        self.codec = ThreadCodec(DecodeLimits(max_seconds=60), 0, threads=1)
+        ports = RuntimePorts(self.clock, self.codec, self.ear, lambda spec: self.make_host(spec), busy_timeout_ms=0)
+        self.runtime = kind.make(ports)
+        self.hung = False
+        self._folder = folder
+        self._checkpoints: dict[str, ControlledCheckpoint] = {}
+
+    def model(
+        self,
+        model_id: str = "a",
+        task: Task = Task.TTS,
+        *,
+        lazy: bool = True,
+        busy_timeout_ms: int | None = None,
+        slots: int | None = None,
+        max_slots: int = 16,
+    ) -> ControlledCheckpoint:
+        """Register a model; its revision is its id."""
+        checkpoint = ControlledCheckpoint(self._folder / model_id)
+        spec = checkpoint.spec(task, model_id=model_id, slots=self.kind.slots if slots is None else slots)
+        capability = self.adapter.inspect(spec)
+        self.runtime.register(Registration(spec, lazy, busy_timeout_ms), capability, max_slots)
+        self._checkpoints[model_id] = checkpoint
+        return checkpoint
+
+    def say(self, text: str, model: str = "a", busy_timeout_ms: int | None = None) -> "asyncio.Task[str]":
+        """Begin an offline request; its task gives the engine's words."""
+        return self.ask(order(text, model, busy_timeout_ms=busy_timeout_ms))
+
+    def ask(self, inference: Inference) -> "asyncio.Task[str]":
+        """Begin an offline request; its task gives the engine's words."""
+        return asyncio.ensure_future(self.runtime.run(inference, _words))
+
+    async def timing_of(self, inference: Inference) -> Timing:
+        """Run offline; where the time went."""
+        return await self.runtime.run(inference, _timing)
+
+    async def open(self, text: str, model: str = "a") -> OpenStream:
+        """Begin a stream."""
+        return await self.runtime.open_stream(order(text, model, Interface.STREAMING))
+
+    def fill(self, model: str = "a") -> "list[asyncio.Task[str]]":
+        """Begin a request for each slot, named slot0, slot1, ..."""
+        return [self.say(f"slot{number}", model) for number in range(self.kind.slots)]
+
+    async def waiting(self, count: int, model: str = "a") -> None:
+        """Let the loop run until so many claims wait at the model's gate."""
+        while self.runtime._desk.view(model).waiting != count:
+            await asyncio.sleep(0)
+
+    def state(self, model: str = "a") -> ModelState:
+        return self.runtime.view(model).state
+
+    def hold_nothing(self) -> None:
+        """Take back every hold."""
+        for checkpoint in self._checkpoints.values():
+            for path in checkpoint.path.iterdir():
+                if ".hold" in path.name:
+                    path.unlink(missing_ok=True)
+
+    async def at_end(self) -> None:
+        """Close the runtime; no lease, claim, task or pool may be left."""
+        self.hold_nothing()
+        if self.hung:
+            return
+        await self.runtime.close()
+        self.codec.close()
+        for model in self._checkpoints:
+            gate = self.runtime._desk.view(model)
+            assert (gate.leases, gate.queue) == ((), ()), f"the gate of {model} is not idle"
+            assert self.state(model) is ModelState.UNLOADED
+            assert self.runtime._residents[model].pool is None
+        assert not self.runtime._desk._pending
+        assert not len(self.runtime._tasks)
+
+
+def order(
+    text: str,
+    model: str = "a",
+    interface: Interface = Interface.OFFLINE,
+    *,
+    busy_timeout_ms: int | None = None,
+    audio: Pcm | None = None,
+) -> Inference:
+    """A request as a service makes it, bound as it is."""
+    return Inference(model, TaskRequest(text=text, audio=audio), as_it_is, interface, busy_timeout_ms)
+
+
+def as_it_is(model: BoundModel, request: TaskRequest) -> TaskRequest:
+    """Bind without a check."""
+    return request
+
+
+def bound_by(bind: Callable[[BoundModel, TaskRequest], TaskRequest], inference: Inference) -> Inference:
+    return replace(inference, bind=bind)
+
+
+async def drained(stream: OpenStream) -> list[StreamEvent]:
+    """All events of a stream, which is then closed."""
+    events = [event async for event in stream]
+    await stream.aclose()
+    return events
+
+
+def words_of(events: list[StreamEvent]) -> str:
+    """The text of a stream's final result."""
+    last = events[-1]
+    assert isinstance(last, Final)
+    return last.result.text or ""
+
+
+async def left(task: "asyncio.Task[str]") -> None:
+    """Be the client that goes: cancel the task that waits for the answer."""
+    task.cancel()
+    outcome = (await asyncio.gather(task, return_exceptions=True))[0]
+    assert isinstance(outcome, asyncio.CancelledError)
+
+
+async def _words(result: TaskResult, timing: Timing) -> str:
+    return result.text or ""
+
+
+async def _timing(result: TaskResult, timing: Timing) -> Timing:
+    return timing
