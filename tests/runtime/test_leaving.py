@@ -29,6 +29,7 @@ async def test_a_slot_whose_client_left_is_not_used_again_before_its_engine_ende
         assert "late" not in ran(checkpoint)
     checkpoint.release("run", "slot0")
     await asyncio.gather(late, *held)
+    await stage.runtime.unload("a")
     for session in {event.session for event in checkpoint.events("run")}:
         steps = [event.step for event in checkpoint.events() if event.session == session]
         assert [step for step in steps if step in ("run", "ran")] == ["run", "ran"] * (steps.count("run"))
