@@ -59,6 +59,8 @@ class Lockstep:
         lease, decisions = self.gate.try_exclusive(operation, self.now)
         taken, outcomes = self.oracle.try_exclusive(operation.value, self.now)
         assert (lease is not None) == taken
+        following, _ = self.copy().gate.submit(Operation.INFER, self.now, 0)
+        assert following.number == self.oracle.entries, "numbers count entries"
         self._compare(decisions, outcomes, then=lease)
 
     def release(self, number: int) -> None:

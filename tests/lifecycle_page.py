@@ -31,8 +31,7 @@ def page() -> str:
             "| --- | --- | --- | --- |",
             *rows,
             "",
-            "Any other step raises `InvariantError` and leaves the state as it was. A server that shuts down is no state of",
-            "a model.",
+            "Any other step raises `InvariantError` and leaves the state as it was.",
             "",
         ]
     )

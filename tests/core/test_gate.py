@@ -230,6 +230,15 @@ def test_the_next_deadline_is_never_of_one_who_left() -> None:
     assert gate.next_deadline() == 2
 
 
+def test_the_deadline_of_one_who_left_passes_unnoticed() -> None:
+    gate = Gate("m", 1)
+    hold(gate)
+    leaving = enter(gate, INFER, timeout_s=1)
+    gate.withdraw(leaving, 0)
+    assert told(gate.expire(2)) == []
+    assert shown(gate, 2) == "1/1 +0/0 [0 infer 2] []"
+
+
 def test_deadlines_survive_the_clean_up_after_many_have_left() -> None:
     gate = Gate("m", 1)
     hold(gate)
@@ -371,12 +380,27 @@ def test_a_long_queue_is_listed_in_part_and_counted_whole() -> None:
     assert (view.waiting, view.queued_requests, len(view.queue)) == (5, 5, 2)
 
 
+def test_at_most_a_thousand_waiters_are_listed_unless_asked() -> None:
+    gate = Gate("m", 1)
+    hold(gate)
+    for _ in range(1001):
+        enter(gate, INFER)
+    view = gate.snapshot(0)
+    assert (view.waiting, len(view.queue)) == (1001, 1000)
+
+
 def test_a_gate_shows_itself_in_one_line() -> None:
     shared, whole = Gate("m", 2), Gate("m", 2)
     hold(shared)
     hold(whole, UNLOAD)
     enter(whole, INFER)
     assert [repr(shared), repr(whole)] == ["<Gate m 1/2 +0>", "<Gate m exclusive +1>"]
+
+
+def test_sixteen_slots_serve_sixteen_at_once() -> None:
+    gate = Gate("m", 16)
+    assert [hold(gate).slot for _ in range(16)] == list(range(16))
+    assert told(gate.submit(INFER, 0, 0)[1]) == []
 
 
 @pytest.mark.parametrize("capacity", [0, 17, -1])

@@ -89,6 +89,13 @@ MUTANTS = [
     ),
     Mutant("the next deadline is of one who left", gate, "self._deadlines[0][1] not in self._waiting", "False"),
     Mutant("a clean-up loses deadlines", gate, "if it.deadline < math.inf]", "if it.deadline < 0]"),
+    Mutant("a clean-up leaves no heap", gate, "            heapq.heapify(self._deadlines)\n", ""),
+    Mutant(
+        "an attempt takes no number",
+        gate,
+        "is_idle:\n            return None, decisions\n",
+        "is_idle:\n            return None, decisions\n        self._entered -= 1\n",
+    ),
     Mutant("a clean-up invents deadlines", gate, " if it.deadline < math.inf]", "]"),
     Mutant("one overdue occupant is enough", policy, "max(occupied_since", "min(occupied_since"),
     Mutant(
@@ -120,18 +127,17 @@ def prove_every_small_state(core: Core) -> None:
 def prove_deadlines_survive_a_clean_up(core: Core) -> None:
     pair = Lockstep(1, core.gate)
     pair.submit(Operation.INFER, 0)
-    for timeout_s in range(1, 101):
-        pair.submit(Operation.INFER, timeout_s)
-    for number in range(1, 91):
+    for place in range(100):
+        pair.submit(Operation.INFER, 1 + place * 37 % 100)
+    for number in range(11, 101):
         pair.withdraw(number)
     pair.submit(Operation.INFER, 0)  # enough have left: the clean-up comes here
-    pair.check_queries()
-    pair.pass_time(95)
-    pair.expire()
-    for number in list(pair.waiters)[:-1]:
-        pair.withdraw(number)
-    for timeout_s in range(1, 101):
-        pair.submit(Operation.INFER, timeout_s)
+    for _ in range(10):
+        pair.check_queries()
+        pair.pass_time(10)
+        pair.expire()
+    for place in range(100):
+        pair.submit(Operation.INFER, 200 + place)
     for number in list(pair.waiters)[1:]:
         pair.withdraw(number)
     pair.submit(Operation.INFER, 0)  # and here, where nobody is left who has one
