@@ -36,12 +36,17 @@ class ServerProcess:
 
 @contextmanager
 def running_server(
-    folder: Path, config: Mapping[str, object], *flags: str, env: Mapping[str, str] | None = None
+    folder: Path,
+    config: Mapping[str, object],
+    *flags: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> Iterator[ServerProcess]:
     """Run `antiphon serve` with this configuration until the block ends; it must then leave with the exit code 0.
 
-    The configuration is written into `folder`, where relative paths in it start; the port is any free one. The block
-    may stop the server itself. Raises AssertionError, with what the server said, when it does not come to listen.
+    The configuration is written into `folder`, where relative paths in it start; the port is any free one, and `cwd`
+    the working folder if it is not `folder`. The block may stop the server itself. Raises AssertionError, with what the
+    server said, when it does not come to listen.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file, log, temp = folder / "server.json", folder / "server.log", folder / "temp"
@@ -49,7 +54,11 @@ def running_server(
     temp.mkdir(exist_ok=True)
     command = [str(ANTIPHON), "serve", "--config", str(file), *flags]
     with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, cwd=folder, env={**os.environ, "TMPDIR": str(temp), **(env or {})}
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd or folder,
+        env={**os.environ, "TMPDIR": str(temp), **(env or {})},
     ) as process:
         assert process.stderr is not None
         hang_guard = threading.Timer(HANG_GUARD_S, process.kill)
@@ -85,19 +94,6 @@ def antiphon(
         timeout=HANG_GUARD_S,
         check=False,
     )
-
-
-def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in a fresh interpreter, with warnings as errors; it must succeed."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=HANG_GUARD_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
 
 
 def error_lines(output: str) -> Sequence[str]:
