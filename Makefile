@@ -7,6 +7,7 @@ UV := .uv/bin/uv
 MODELS := .venv/.models-installed
 ENV := .venv/.synced
 CORE := antiphon.admission,antiphon.residency
+CORE_TESTS := $(addprefix tests/core/test_,$(addsuffix .py,gate policy scheduler lifecycle registry eviction))
 
 .PHONY: setup serve test test-fast lint types layers core suite clean
 
@@ -34,11 +35,11 @@ layers: $(ENV)
 	$(BIN)/lint-imports
 
 core: $(ENV)
-	$(BIN)/coverage run --branch --source=$(CORE) -m pytest -q tests/core tests/purity
+	$(BIN)/coverage run --branch --source=$(CORE) -m pytest -q $(CORE_TESTS)
 	$(BIN)/coverage report --fail-under=100 --show-missing
 
 suite: $(ENV) $(MODELS)
-	$(BIN)/pytest -q --ignore=tests/core --ignore=tests/purity
+	$(BIN)/pytest -q
 
 $(UV):
 	$(PYTHON) -m venv .uv
