@@ -1,0 +1,81 @@
+"""The family `whisper`: what a model can do, and how it comes into memory."""
+
+from antiphon.ports.adapter import LoadedModel
+from antiphon.vocabulary.errors import ConfigError
+from antiphon.vocabulary.spec import Capability, ModelSpec
+from antiphon.vocabulary.tasks import Mode, Task
+from antiphon_adapters.whisper.listening import SAMPLE_RATE
+from antiphon_adapters.whisper.model_files import read_model
+from antiphon_adapters.whisper.session import FAMILY, OPTIONS, Weights, WhisperSession
+
+COMPUTE_TYPES = ("int8", "int8_float32", "float32")
+"""How the weights are held and multiplied on a CPU; the first is the default."""
+
+
+class WhisperAdapter:
+    """Transcription with Whisper models in CTranslate2's format, on the CPU."""
+
+    family = FAMILY
+
+    def inspect(self, spec: ModelSpec) -> Capability:
+        """Read the model's files. Raises ConfigError for what is no such model, or a wish that it cannot meet."""
+        if spec.task is not Task.ASR:
+            raise ConfigError(f"model '{spec.id}': task must be asr, a Whisper model does nothing else")
+        if spec.device != "cpu":
+            raise ConfigError(f"model '{spec.id}': device must be cpu")
+        if spec.session_options:
+            raise ConfigError(f"model '{spec.id}': Whisper takes no session_options")
+        _compute_type(spec)
+        files = read_model(spec.path)
+        return Capability(
+            tasks=frozenset({Task.ASR}),
+            modes=frozenset(Mode),
+            sample_rate=SAMPLE_RATE,
+            weight_bytes=files.weight_bytes,
+            options=OPTIONS,
+            languages=files.languages,
+        )
+
+    def load(self, spec: ModelSpec) -> LoadedModel:
+        """Read the weights once, with a worker of `spec.threads` threads for each slot."""
+        from faster_whisper.vad import get_vad_model
+
+        from antiphon_adapters.whisper.engine import WhisperEngine
+
+        files = read_model(spec.path)
+        model = WhisperEngine(
+            str(files.folder),
+            device="cpu",
+            compute_type=_compute_type(spec),
+            cpu_threads=spec.threads,
+            num_workers=spec.slots,
+            local_files_only=True,
+        )
+        get_vad_model()  # a load reads everything: the first request finds the detector in memory
+        return LoadedWhisper(Weights(model, files), spec.mode)
+
+
+class LoadedWhisper:
+    """A Whisper model in memory."""
+
+    def __init__(self, weights: Weights, mode: Mode) -> None:
+        self._weights: Weights | None = weights
+        self._mode = mode
+
+    def open_session(self) -> WhisperSession | None:
+        """Open a slot over the weights; None once they are closed."""
+        return None if self._weights is None else WhisperSession(self._weights, self._mode)
+
+    def close(self) -> None:
+        """Free the weights."""
+        self._weights = None
+
+
+def _compute_type(spec: ModelSpec) -> str:
+    unknown = sorted(set(spec.load_options) - {"compute_type"})
+    if unknown:
+        raise ConfigError(f"model '{spec.id}': unknown load_options {', '.join(unknown)}; Whisper takes compute_type")
+    wanted = spec.load_options.get("compute_type", COMPUTE_TYPES[0])
+    if not isinstance(wanted, str) or wanted not in COMPUTE_TYPES:
+        raise ConfigError(f"model '{spec.id}': load_options.compute_type must be one of {', '.join(COMPUTE_TYPES)}")
+    return wanted
