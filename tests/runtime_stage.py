@@ -1,4 +1,4 @@
-"""A runtime over real threads and controlled checkpoints, its clock in the test's hand: what the runtime's tests act on."""
+"""A runtime over real threads and controlled checkpoints, with its clock in the test's hand."""
 
 import asyncio
 from collections.abc import Callable
@@ -54,7 +54,7 @@ class Stage:
         self.adapter = ControlledAdapter()
         self.make_host: Callable[[ModelSpec], SlotHost] = partial(ThreadHost, self.adapter)
         self.codec = ThreadCodec(DecodeLimits(max_seconds=60), 0, threads=1)
-        ports = RuntimePorts(self.clock, self.codec, self.ear, lambda spec: self.make_host(spec), busy_timeout_ms=0)
+        ports = RuntimePorts(self.clock, self.codec, self.ear, lambda spec: self.make_host(spec), busy_timeout_ms=0)  # noqa: PLW0108 (a test may replace it)
         self.runtime = kind.make(ports)
         self.hung = False
         self._folder = folder
@@ -100,8 +100,7 @@ class Stage:
 
     async def waiting(self, count: int, model: str = "a") -> None:
         """Let the loop run until so many claims wait at the model's gate."""
-        while self.runtime._desk.view(model).waiting != count:
-            await asyncio.sleep(0)
+        await until(lambda: self.runtime._desk.view(model).waiting == count)
 
     def state(self, model: str = "a") -> ModelState:
         return self.runtime.view(model).state
@@ -127,6 +126,12 @@ class Stage:
             assert self.runtime._residents[model].pool is None
         assert not self.runtime._desk._pending
         assert not len(self.runtime._tasks)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Let the loop run until something holds that nothing announces."""
+    while not holds():  # noqa: ASYNC110 (see above)
+        await asyncio.sleep(0)
 
 
 def order(

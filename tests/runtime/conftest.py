@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from coroutine_tests import pytest_pyfunc_call as pytest_pyfunc_call
-from runtime_stage import Kind, Stage
 
 from antiphon.runtime.parallel import ParallelServerState
 from antiphon.runtime.serial import ServerState
 from antiphon.testing import ControlledCheckpoint
+from coroutine_tests import pytest_pyfunc_call as pytest_pyfunc_call  # noqa: PLC0414 (a hook for pytest to find)
+from runtime_stage import Kind, Stage
 
 SERIAL = Kind(ServerState, 1)
 PARALLEL = [Kind(ParallelServerState, slots) for slots in (1, 2, 4)]

@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from runtime_stage import drained
 
 from antiphon.vocabulary.errors import ShuttingDown
 from antiphon.vocabulary.states import ModelState
+from runtime_stage import drained
 
 
 async def closing(stage):

@@ -186,11 +186,14 @@ async def test_a_lease_is_released_once():
 
 
 async def test_the_lease_of_a_block_ends_with_it_also_on_an_error():
-    desk = Desk()
-    with pytest.raises(LookupError):
+    async def fail_within():
         async with desk.desk.lease("m", UNLOAD, 0):
             assert desk.standing() == ([UNLOAD], [])
             raise LookupError
+
+    desk = Desk()
+    with pytest.raises(LookupError):
+        await fail_within()
     assert desk.standing() == ([], [])
 
 

@@ -4,9 +4,9 @@ import asyncio
 import logging
 
 import pytest
-from runtime_stage import left, order
 
 from antiphon.vocabulary.states import ModelState
+from runtime_stage import left, order
 
 
 def ran(checkpoint):

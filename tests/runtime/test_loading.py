@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
-from runtime_stage import order
 
 from antiphon.testing.controlled import ControlledModel
 from antiphon.vocabulary.errors import ConfigError, EngineError, LoadFailed
 from antiphon.vocabulary.states import ModelState
+from runtime_stage import order
 
 
 async def outcomes(tasks):

@@ -1,19 +1,20 @@
 """What is over is gone: audio, sessions and weights are freed by their last use, without the cycle collector."""
 
-import asyncio
 import gc
 import threading
 import weakref
 from array import array
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import pytest
-from runtime_stage import drained, left, order
 
-from antiphon.testing.controlled import ControlledModel, ControlledSession
+from antiphon.runtime.hosts.thread import ThreadHost
+from antiphon.testing import ControlledAdapter
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import AntiphonError
 from antiphon.vocabulary.tasks import Interface, Task
+from runtime_stage import drained, left, order, until
 
 
 class Owner:
@@ -36,15 +37,30 @@ def audio():
     return Pcm(memoryview(array("f", [0.0] * 4000)), 8000, owner=owner), weakref.ref(owner)
 
 
-def engine_objects(checkpoint):
-    """The models and sessions over this checkpoint that still exist once the host's threads have ended."""
-    for thread in threading.enumerate():
-        if thread.name.startswith("antiphon-a-"):
-            thread.join(30)
-    models = [
-        it for it in gc.get_objects() if isinstance(it, ControlledModel) and it._spec.path == str(checkpoint.path)
-    ]
-    return models + [it for it in gc.get_objects() if isinstance(it, ControlledSession) and it._model in models]
+class Watching(ControlledAdapter):
+    """Remembers, without keeping them, the models that it loaded; each session keeps its model."""
+
+    def __init__(self):
+        self.loaded = []
+
+    def load(self, spec):
+        model = super().load(spec)
+        self.loaded.append(weakref.ref(model))
+        return model
+
+    def alive(self):
+        """What still exists once the host's threads have ended."""
+        for thread in threading.enumerate():
+            if thread.name.startswith("antiphon-a-"):
+                thread.join(30)
+        return [model() for model in self.loaded if model() is not None]
+
+
+def watched(stage):
+    """Have the stage load its models by an adapter that watches them."""
+    adapter = Watching()
+    stage.make_host = partial(ThreadHost, adapter)
+    return adapter
 
 
 async def quiet(stage):
@@ -81,8 +97,7 @@ async def test_an_audio_lives_no_longer_than_the_run_that_its_client_left(stage)
         del task
         assert alive() is not None
         checkpoint.release("run")
-        while stage.runtime._tasks._running:
-            await asyncio.sleep(0)
+        await until(lambda: not stage.runtime._tasks._running)
         await quiet(stage)
         assert alive() is None
 
@@ -107,7 +122,7 @@ async def test_an_audio_lives_no_longer_than_its_stream(stage, fault):
 
 @pytest.mark.parametrize("work", ["run", "failed run", "stream", "failed stream", "left stream"])
 async def test_an_unloaded_model_is_gone_whatever_it_did(stage, work):
-    checkpoint = stage.model()
+    checkpoint, adapter = stage.model(), watched(stage)
     await stage.runtime.load("a")
     fault, _, kind = work.rpartition(" ")
     if fault == "failed":
@@ -121,15 +136,17 @@ async def test_an_unloaded_model_is_gone_whatever_it_did(stage, work):
             else:
                 await drained(await stage.open("hello"))
         await stage.runtime.unload("a")
-        assert engine_objects(checkpoint) == []
+        assert len(adapter.loaded) == 1
+        assert adapter.alive() == []
 
 
-@pytest.mark.parametrize("fault", ["load", "clone", "destroy"])
+@pytest.mark.parametrize("fault", ["clone", "destroy"])
 async def test_a_model_that_could_not_be_loaded_or_freed_is_gone(wide, fault):
-    checkpoint = wide.model()
+    checkpoint, adapter = wide.model(), watched(wide)
     checkpoint.fail(fault)
     with without_the_cycle_collector():
         with suppress(AntiphonError):
             await wide.runtime.load("a")
         await wide.runtime.unload("a")
-        assert engine_objects(checkpoint) == []
+        assert len(adapter.loaded) == 1
+        assert adapter.alive() == []

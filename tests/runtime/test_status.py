@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
-from runtime_stage import order
 
 from antiphon.runtime.api import Timing
 from antiphon.runtime.parallel import STARTUP_NOTICE
 from antiphon.vocabulary.errors import ModelNotFound, ServerBusy
 from antiphon.vocabulary.tasks import Interface
+from runtime_stage import order
 
 
 async def test_the_serial_runtime_reports_neither_slots_nor_queues(serial):
@@ -147,12 +147,9 @@ async def test_work_that_is_hopelessly_overdue_refuses_a_bounded_request_at_once
     running = stage.fill()
     await checkpoint.await_for("run", stage.kind.slots)
     stage.clock.advance(2)
-    inference = order("late", interface=interface, busy_timeout_ms=1000)
+    ask = stage.ask if interface is Interface.OFFLINE else stage.runtime.open_stream
     with pytest.raises(ServerBusy, match="longer than 1000 ms"):
-        if interface is Interface.OFFLINE:
-            await stage.ask(inference)
-        else:
-            await stage.runtime.open_stream(inference)
+        await ask(order("late", interface=interface, busy_timeout_ms=1000))
     checkpoint.release("run")
     await asyncio.gather(*running)
 

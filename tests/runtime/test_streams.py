@@ -1,15 +1,15 @@
-"""Streams at the runtime: each holds its lease from the grant until its engine is quiescent, whatever its reader does."""
+"""Streams at the runtime: each holds its lease until its engine is quiescent, whatever its reader does."""
 
 import asyncio
 import gc
 import threading
 
 import pytest
-from runtime_stage import drained, order, words_of
 
 from antiphon.vocabulary.errors import EngineError, InvalidRequest
 from antiphon.vocabulary.states import ModelState
 from antiphon.vocabulary.tasks import AudioDelta, Final, Interface
+from runtime_stage import drained, order, until, words_of
 
 
 async def unload_behind(stage):
@@ -167,8 +167,7 @@ async def test_a_client_that_leaves_in_the_turn_in_which_its_stream_is_ready_lea
     stage.model()
     await stage.runtime.load("a")
     opening = asyncio.ensure_future(stage.open("hello"))
-    while not any(task.done() for task in stage.runtime._tasks._running):  # the owned task is done, its caller asleep
-        await asyncio.sleep(0)
+    await until(lambda: any(task.done() for task in stage.runtime._tasks._running))  # and its caller still asleep
     opening.cancel()
     assert isinstance((await asyncio.gather(opening, return_exceptions=True))[0], asyncio.CancelledError)
     del opening
@@ -210,11 +209,9 @@ async def test_a_session_that_cannot_reset_fails_its_stream_and_serves_the_next_
     checkpoint = stage.model()
     checkpoint.fail("reset")
     stream = await stage.open("hello")
-    events = []
+    assert [type(await anext(stream)) for _ in range(4)] == [AudioDelta] * 3 + [Final]
     with pytest.raises(EngineError):
-        async for event in stream:
-            events.append(event)
-    assert len(events) == 4
+        await anext(stream)
     await stream.aclose()
     checkpoint.unset("reset.fail")
     await asyncio.gather(*stage.fill())

@@ -5,13 +5,14 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from coroutine_tests import Ending
 
 from antiphon.runtime.hosts.thread import ThreadHost
 from antiphon.testing import ControlledAdapter
 from antiphon.vocabulary.errors import EngineError, InvalidRequest, InvariantError
 from antiphon.vocabulary.spec import Capability, ModelSpec
 from antiphon.vocabulary.tasks import AudioDelta, Final, Interface, Mode, Task, TaskRequest, TaskResult, TextDelta
+from coroutine_tests import Ending
+from runtime_stage import until
 
 
 class Opened:
@@ -271,8 +272,7 @@ async def test_an_engine_is_only_so_far_ahead_of_its_reader(endless):
 
 async def test_a_producer_that_waits_for_credit_is_woken_when_its_reader_leaves(endless):
     host, stream = await on_endless(endless)
-    while endless.made < 9:  # nobody reads: the ninth waits for credit
-        await asyncio.sleep(0)
+    await until(lambda: endless.made == 9)  # nobody reads: the ninth waits for credit
     await stream.aclose()
     assert endless.made == 9
     await host.terminate()

@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from runtime_stage import left
 
 from antiphon.vocabulary.errors import ModelNotFound, ServerBusy
 from antiphon.vocabulary.states import ModelState
+from runtime_stage import left
 
 
 async def test_an_unload_waits_for_earlier_requests_and_later_ones_reload(stage):
