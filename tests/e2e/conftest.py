@@ -1,0 +1,45 @@
+"""One server of real engines for all tests that need them, and speech of our own making."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from antiphon.packages import default_models_root
+from engine_server import EngineServer
+from server_process import HANG_GUARD_S, running_server
+
+MODELS = {
+    "piper": ("piper-en-joe", "tts"),
+    "whisper": ("whisper-tiny-en", "asr"),
+    "multilingual": ("whisper-base", "asr"),
+}
+
+
+@pytest.fixture(scope="session")
+def engines(tmp_path_factory):
+    """`piper`, `whisper` (English alone) and `multilingual`, two slots each, one thread a call."""
+    root: Path = default_models_root()
+    missing = [package for package, _ in MODELS.values() if not (root / package).is_dir()]
+    assert not missing, f"antiphon models install {' '.join(missing)}"
+    models = [
+        {"id": name, "family": "piper" if task == "tts" else "whisper", "task": task, "path": str(root / package)}
+        | {"slots": 2, "threads": 1, "lazy": True}
+        for name, (package, task) in MODELS.items()
+    ]
+    folder = tmp_path_factory.mktemp("engines")
+    with (
+        running_server(folder, {"models": models}, "--parallel-jobs") as process,
+        httpx.Client(base_url=process.url, timeout=2 * HANG_GUARD_S) as client,
+        ThreadPoolExecutor(16) as threads,
+    ):
+        yield EngineServer(process, client, threads)
+
+
+@pytest.fixture(scope="session")
+def base(engines):
+    """A spoken sentence as a 16-bit mono WAV file, at the voice's rate."""
+    answer = engines.speak(engines.SENTENCE)
+    assert answer.status_code == 200, answer.text
+    return answer.content
