@@ -8,8 +8,8 @@ _MEANING = {
     "fail": "nothing usable was built; the registration stays",
     "retire": "the pool is out of use, its memory is yet to be freed",
     "destroy": "the pool's sessions and weights are gone",
-    "reconfigure": "an exclusive lease begins to replace the registration",
-    "preserve": "the replacement was refused before anything changed, and the working pool stays",
+    "reconfigure": "an exclusive lease begins to replace the registration of a loaded model",
+    "preserve": "the working pool stays: the replacement was refused before anything changed, or needs no other pool",
 }
 
 

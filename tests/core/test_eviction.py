@@ -11,11 +11,11 @@ from antiphon.vocabulary.tasks import Mode, Task
 READY, LOADING, UNLOADED = ModelState.READY, ModelState.LOADING, ModelState.UNLOADED
 
 
-def entry(model_id: str, state: ModelState = READY, last_used: float = 0) -> Entry:
+def entry(model_id: str, state: ModelState = READY, last_used: float = 0, *, pinned: bool = False) -> Entry:
     """A model in a state; the steps that led to it do not matter here."""
     spec = ModelSpec(id=model_id, family="controlled", path="/models/m", task=Task.TTS)
     capability = Capability(frozenset({Task.TTS}), frozenset({Mode.OFFLINE}), sample_rate=16_000, weight_bytes=1)
-    made = Entry(Registration(spec), capability, last_used)
+    made = Entry(Registration(spec, pinned=pinned), capability, last_used)
     made.state = state
     return made
 
@@ -55,4 +55,22 @@ def test_the_newcomer_is_counted_once_and_never_a_candidate() -> None:
     newcomer = entry("new")
     plan = plan_eviction([entry("a"), newcomer], newcomer, max_loaded_models=1)
     assert plan.excess == 1
+    assert [it.id for it in plan.candidates] == ["a"]
+
+
+def test_a_pinned_model_takes_a_place_and_is_not_asked_to_leave() -> None:
+    entries = [entry("pinned", last_used=1, pinned=True), entry("other", last_used=2)]
+    plan = plan_eviction(entries, entry("new", UNLOADED), max_loaded_models=2)
+    assert plan.excess == 1
+    assert [it.id for it in plan.candidates] == ["other"]
+
+
+def test_where_all_are_pinned_nobody_can_leave() -> None:
+    plan = plan_eviction([entry("pinned", pinned=True)], entry("new", UNLOADED), max_loaded_models=1)
+    assert plan.excess == 1
+    assert plan.candidates == ()
+
+
+def test_a_newcomer_that_is_pinned_makes_others_leave() -> None:
+    plan = plan_eviction([entry("a")], entry("new", UNLOADED, pinned=True), max_loaded_models=1)
     assert [it.id for it in plan.candidates] == ["a"]

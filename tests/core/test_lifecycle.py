@@ -13,7 +13,7 @@ from lifecycle_page import page
 PAGE = Path(__file__).parents[2] / "docs" / "lifecycle.md"
 
 LEGAL = {
-    "unloaded": {"load": "loading", "reconfigure": "reconfiguring"},
+    "unloaded": {"load": "loading"},
     "loading": {"publish": "ready", "fail": "unloaded"},
     "ready": {"retire": "unloading", "reconfigure": "reconfiguring"},
     "reconfiguring": {"preserve": "ready", "publish": "ready", "fail": "unloaded"},

@@ -1,9 +1,11 @@
 """The registered models and their records."""
 
+from dataclasses import replace
+
 import pytest
 
 from antiphon.residency.lifecycle import Step
-from antiphon.residency.registry import Entry, Registry
+from antiphon.residency.registry import Entry, Metadata, Registry
 from antiphon.vocabulary.errors import InvariantError, ModelNotFound
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import ModelState
@@ -42,6 +44,39 @@ def test_an_illegal_step_leaves_the_state_as_it_was() -> None:
     with pytest.raises(InvariantError):
         made.take(Step.RETIRE)
     assert made.state is ModelState.LOADING
+
+
+def test_what_is_known_of_a_model_is_replaced_whole() -> None:
+    made = entry("m")
+    before = made.metadata
+    registration, capability = replace(made.registration, lazy=True), replace(made.capability, sample_rate=8_000)
+    made.commit(registration, capability)
+    assert (made.registration, made.capability) == (registration, capability)
+    assert made.metadata == Metadata(registration, capability)
+    assert (before.registration.lazy, before.capability.sample_rate) == (False, 16_000)
+
+
+def test_a_commit_of_the_same_can_be_told_from_none() -> None:
+    made = entry("m")
+    before = made.metadata
+    made.commit(made.registration, made.capability)
+    assert made.metadata == before
+    assert made.metadata is not before
+
+
+def test_neither_half_of_what_is_known_can_be_changed_alone() -> None:
+    made = entry("m")
+    for half in ("registration", "capability", "metadata"):
+        with pytest.raises(AttributeError):
+            setattr(made, half, None)
+
+
+def test_an_entry_stays_one_models_for_ever() -> None:
+    made, other = entry("m"), entry("other")
+    before = made.metadata
+    with pytest.raises(InvariantError):
+        made.commit(other.registration, other.capability)
+    assert made.metadata is before
 
 
 def test_entries_are_found_by_id_and_listed_in_the_order_of_registration() -> None:

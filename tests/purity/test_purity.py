@@ -77,6 +77,7 @@ def test_there_is_something_to_look_at() -> None:
         "lifecycle",
         "registry",
         "eviction",
+        "idle",
     }
 
 

@@ -7,7 +7,7 @@ from antiphon.residency.registry import Entry
 from antiphon.vocabulary.states import ModelState
 
 _RESIDENT = frozenset({ModelState.LOADING, ModelState.READY, ModelState.RECONFIGURING})
-"""A model that loads has its place reserved; one that unloads has given its place up."""
+"""A model that loads has its place reserved, one that is reconfigured keeps it, one that unloads has given it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,11 @@ class EvictionPlan:
 
 
 def plan_eviction(entries: Iterable[Entry], newcomer: Entry, max_loaded_models: int) -> EvictionPlan:
-    """Make room for `newcomer` under `max_loaded_models`, 0 meaning no limit."""
+    """Make room for `newcomer` under `max_loaded_models`, 0 meaning no limit.
+
+    A pinned model takes its place as any other does, and is never a candidate.
+    """
     others = [entry for entry in entries if entry is not newcomer and entry.state in _RESIDENT]
     excess = max(0, len(others) + 1 - max_loaded_models) if max_loaded_models else 0
-    ready = [entry for entry in others if entry.state is ModelState.READY]
-    return EvictionPlan(excess, tuple(sorted(ready, key=lambda entry: entry.last_used)))
+    movable = [entry for entry in others if entry.state is ModelState.READY and not entry.registration.pinned]
+    return EvictionPlan(excess, tuple(sorted(movable, key=lambda entry: entry.last_used)))

@@ -23,9 +23,9 @@ class Step(StrEnum):
     DESTROY = "destroy"
     """The pool's sessions and weights are gone."""
     RECONFIGURE = "reconfigure"
-    """An exclusive lease begins to replace the registration."""
+    """An exclusive lease begins to replace what a loaded model is registered as; an unloaded one just loads."""
     PRESERVE = "preserve"
-    """The replacement was refused before anything changed, and the working pool stays."""
+    """The working pool stays: the replacement was refused before anything changed, or needs no other pool."""
 
 
 TRANSITIONS: dict[tuple[ModelState, Step], ModelState] = {
@@ -34,7 +34,6 @@ TRANSITIONS: dict[tuple[ModelState, Step], ModelState] = {
     (_LOADING, Step.FAIL): _UNLOADED,
     (_READY, Step.RETIRE): _UNLOADING,
     (_UNLOADING, Step.DESTROY): _UNLOADED,
-    (_UNLOADED, Step.RECONFIGURE): _RECONFIGURING,
     (_READY, Step.RECONFIGURE): _RECONFIGURING,
     (_RECONFIGURING, Step.PRESERVE): _READY,
     (_RECONFIGURING, Step.PUBLISH): _READY,

@@ -1,6 +1,7 @@
 """The registered models: one stable record each, never erased while anyone may hold it."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from antiphon.residency.lifecycle import Step, next_state
 from antiphon.vocabulary.errors import InvariantError, ModelNotFound
@@ -8,18 +9,25 @@ from antiphon.vocabulary.spec import Capability, Registration, SessionFacts
 from antiphon.vocabulary.states import ModelState
 
 
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What a model is registered as, with what its files say that it can do: one value, so that they always match."""
+
+    registration: Registration
+    capability: Capability
+
+
 class Entry:
-    """What is known of one model. Units: `last_used` in monotonic seconds.
+    """What is known of one model. Units: `last_used` in monotonic seconds: the end of its last lease or load.
 
     `facts` are those of the published pool's sessions, and None while none is published: so a reader that finds facts
     may use the pool.
     """
 
-    __slots__ = ("capability", "facts", "last_error", "last_used", "registration", "state")
+    __slots__ = ("_metadata", "facts", "last_error", "last_used", "state")
 
     def __init__(self, registration: Registration, capability: Capability, now: float) -> None:
-        self.registration = registration
-        self.capability = capability
+        self._metadata = Metadata(registration, capability)
         self.state = ModelState.UNLOADED
         self.facts: SessionFacts | None = None
         self.last_used = now
@@ -28,7 +36,31 @@ class Entry:
     @property
     def id(self) -> str:
         """The id that the model is registered under."""
-        return self.registration.spec.id
+        return self._metadata.registration.spec.id
+
+    @property
+    def metadata(self) -> Metadata:
+        """What was committed last; another object after every commit, so its identity tells whether there was one."""
+        return self._metadata
+
+    @property
+    def registration(self) -> Registration:
+        """What the model is registered as."""
+        return self._metadata.registration
+
+    @property
+    def capability(self) -> Capability:
+        """What the model's files say that it can do."""
+        return self._metadata.capability
+
+    def commit(self, registration: Registration, capability: Capability) -> None:
+        """Replace what is known of the model, whole and in one assignment (ops.reconfiguring.status).
+
+        Raises InvariantError for a registration of another id: an entry is one model's for ever.
+        """
+        if registration.spec.id != self.id:
+            raise InvariantError(f"the entry of {self.id} cannot become {registration.spec.id}")
+        self._metadata = Metadata(registration, capability)
 
     def take(self, step: Step) -> None:
         """Change the state as the table says; an illegal step raises and changes nothing."""

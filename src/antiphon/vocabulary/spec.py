@@ -32,12 +32,14 @@ class ModelSpec:
 class Registration:
     """A model as the server was told of it: what the engine needs, and the server's policy for it.
 
-    Units: `busy_timeout_ms` None takes the server's default, 0 waits without bound.
+    Units: `busy_timeout_ms` None takes the server's default, 0 waits without bound. `pinned` keeps a loaded model from
+    being retired for others or for being idle; to unload it is still possible.
     """
 
     spec: ModelSpec
     lazy: bool = False
     busy_timeout_ms: int | None = None
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
