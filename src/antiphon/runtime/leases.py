@@ -2,15 +2,39 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, assert_never
 
+from antiphon.admission.estimates import RunTimes, retry_after_s
 from antiphon.admission.gate import Decision, Gate, GateView, Granted, Lease, Refusal, Refused, Waiter
-from antiphon.admission.scheduler import Scheduler
+from antiphon.admission.scheduler import PublicationError, Scheduler
 from antiphon.ports.clock import Clock, Timer
-from antiphon.vocabulary.errors import ServerBusy
+from antiphon.vocabulary.errors import InvariantError, ServerBusy
 from antiphon.vocabulary.states import Operation
+
+
+class Claim:
+    """A place in a model's queue, or what came of it. It must be awaited; the caller releases the lease that it gives.
+
+    Raises ServerBusy there when the wait ended without a lease, or would have been hopeless.
+    """
+
+    __slots__ = ("_desk", "_future", "_gate", "_waiter")
+
+    def __init__(self, desk: "LeaseDesk", gate: Gate, waiter: Waiter, future: "asyncio.Future[Lease]") -> None:
+        self._desk = desk
+        self._gate = gate
+        self._waiter = waiter
+        self._future = future
+
+    @property
+    def lease(self) -> Lease | None:
+        """The lease, where it is granted already."""
+        future = self._future
+        return future.result() if future.done() and not future.cancelled() and not future.exception() else None
+
+    def __await__(self) -> Generator[Any, Any, Lease]:
+        return self._desk.granted(self._gate, self._waiter, self._future).__await__()
 
 
 class LeaseDesk:
@@ -25,16 +49,36 @@ class LeaseDesk:
         self._scheduler = Scheduler()
         self._pending: dict[Waiter, asyncio.Future[Lease]] = {}
         self._alarms: dict[str, tuple[float, Timer]] = {}
+        self._run_times: dict[str, RunTimes] = {}
+        self.on_idle: Callable[[str], None] = _nobody_listens
+        """Told the id of a model whose last lease was given back with nobody waiting."""
 
     def open_gate(self, model_id: str, capacity: int) -> None:
         """Add the gate of a new model."""
         self._scheduler.add(Gate(model_id, capacity))
 
+    def open_held_gate(self, model_id: str, capacity: int, operation: Operation) -> Lease:
+        """Add the gate of a new model with its exclusive lease taken: nobody can come between."""
+        gate = Gate(model_id, capacity)
+        lease, _ = gate.try_exclusive(operation, self._clock.now())
+        if lease is None:
+            raise InvariantError(f"the new {gate} is not idle")
+        self._scheduler.add(gate)
+        return lease
+
+    def drop_gate(self, lease: Lease) -> None:
+        """Take back `open_held_gate`, before anyone else has seen the gate."""
+        self._scheduler.remove(lease.waiter.gate)
+
     def view(self, model_id: str) -> GateView:
         """The gate's leases and queue at this moment."""
         return self._scheduler.gate(model_id).snapshot(self._clock.now())
 
-    def acquire(self, model_id: str, operation: Operation, timeout_s: float) -> Coroutine[Any, Any, Lease]:
+    def run_times(self, model_id: str) -> RunTimes:
+        """What is known of how long the model's requests run."""
+        return self._run_times.setdefault(model_id, RunTimes())
+
+    def acquire(self, model_id: str, operation: Operation, timeout_s: float) -> Claim:
         """Enter the queue now, and await the lease: `timeout_s` at most and 0 without bound; the caller releases it.
 
         The order of these calls is the order of the queue, whenever what they return is awaited; it must be awaited.
@@ -45,21 +89,41 @@ class LeaseDesk:
         future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
         self._pending[waiter] = future
         self._deliver(gate, decisions)
-        return self._granted(gate, waiter, future)
+        return Claim(self, gate, waiter, future)
 
-    @asynccontextmanager
-    async def lease(self, model_id: str, operation: Operation, timeout_s: float) -> AsyncIterator[Lease]:
-        """Hold a lease for the length of a block."""
-        lease = await self.acquire(model_id, operation, timeout_s)
+    def publish(self, model_ids: Sequence[str], operation: Operation) -> list[Claim]:
+        """Enter a barrier without a bound on each model, all in this call or none (rule.bulk_two_phase)."""
         try:
-            yield lease
-        finally:
-            self.release(lease)
+            barriers, decisions = self._scheduler.publish(model_ids, operation, self._clock.now())
+        except PublicationError as fault:
+            self._deliver_all(fault.decisions)
+            raise
+        claims = []
+        for model_id, waiter in barriers.items():
+            future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+            self._pending[waiter] = future
+            claims.append(Claim(self, self._scheduler.gate(model_id), waiter, future))
+        self._deliver_all(decisions)
+        return claims
+
+    def try_exclusive(self, model_id: str, operation: Operation) -> Lease | None:
+        """Take a model whole if it is idle and nobody waits for it; never wait (rule.retire_try_acquire)."""
+        gate = self._scheduler.gate(model_id)
+        lease, decisions = gate.try_exclusive(operation, self._clock.now())
+        self._deliver(gate, decisions)
+        return lease
+
+    def resize(self, lease: Lease, capacity: int) -> None:
+        """Give the model another number of slots, under its exclusive lease."""
+        gate = self._scheduler.gate(lease.waiter.gate)
+        gate.resize(lease, capacity, self._clock.now())
 
     def release(self, lease: Lease) -> None:
         """Give a lease back, once; whoever waits next has his in the same call."""
         gate = self._scheduler.gate(lease.waiter.gate)
         self._deliver(gate, gate.release(lease, self._clock.now()))
+        if gate.is_idle:
+            self.on_idle(gate.name)
 
     def close(self) -> None:
         """Stop the alarms."""
@@ -67,7 +131,8 @@ class LeaseDesk:
             timer.cancel()
         self._alarms.clear()
 
-    async def _granted(self, gate: Gate, waiter: Waiter, future: asyncio.Future[Lease]) -> Lease:
+    async def granted(self, gate: Gate, waiter: Waiter, future: asyncio.Future[Lease]) -> Lease:
+        """Wait for a claim's lease; a claim whose wait is cancelled holds and waits for nothing afterwards."""
         try:
             # A grant that is there already is taken without a suspension, so nothing can come between.
             return future.result() if future.done() else await future
@@ -83,6 +148,15 @@ class LeaseDesk:
         elif not future.cancelled() and future.exception() is None:
             self.release(future.result())
 
+    def _deliver_all(self, decisions: Iterable[Decision]) -> None:
+        """Tell what was decided at several gates."""
+        by_gate: dict[str, list[Decision]] = {}
+        for decision in decisions:
+            waiter = decision.lease.waiter if isinstance(decision, Granted) else decision.waiter
+            by_gate.setdefault(waiter.gate, []).append(decision)
+        for name, made in by_gate.items():
+            self._deliver(self._scheduler.gate(name), made)
+
     def _deliver(self, gate: Gate, decisions: Iterable[Decision]) -> None:
         """Tell each claim what was decided; a grant that nobody awaits any more goes straight back."""
         todo = deque(decisions)
@@ -97,7 +171,7 @@ class LeaseDesk:
                 case Refused(waiter, reason):
                     future = self._pending.pop(waiter)
                     if not future.cancelled():
-                        future.set_exception(_busy(waiter, reason))
+                        future.set_exception(self._busy(gate, waiter, reason))
                 case unknown:
                     assert_never(unknown)
         self._set_alarm(gate)
@@ -116,13 +190,19 @@ class LeaseDesk:
         del self._alarms[gate.name]
         self._deliver(gate, gate.expire(self._clock.now()))
 
+    def _busy(self, gate: Gate, waiter: Waiter, reason: Refusal) -> ServerBusy:
+        waited_ms = round((waiter.deadline - waiter.since) * 1000)
+        view = gate.snapshot(self._clock.now(), limit=0)
+        wait_s = retry_after_s(view, self.run_times(gate.name).mean_run_s)
+        match reason:
+            case Refusal.EXPIRED:
+                told = f"no slot of model {gate.name!r} came free within {waited_ms} ms"
+            case Refusal.OVERDUE:
+                told = f"all that occupies model {gate.name!r} has run for longer than {waited_ms} ms"
+            case unknown:
+                assert_never(unknown)
+        return ServerBusy(told, retry_after_s=wait_s)
 
-def _busy(waiter: Waiter, reason: Refusal) -> ServerBusy:
-    waited_ms = round((waiter.deadline - waiter.since) * 1000)
-    match reason:
-        case Refusal.EXPIRED:
-            return ServerBusy(f"no slot of model {waiter.gate!r} came free within {waited_ms} ms")
-        case Refusal.OVERDUE:
-            return ServerBusy(f"all that occupies model {waiter.gate!r} has run for longer than {waited_ms} ms")
-        case unknown:
-            assert_never(unknown)
+
+def _nobody_listens(model_id: str) -> None:
+    """The default of `LeaseDesk.on_idle`."""

@@ -10,7 +10,7 @@ from antiphon.runtime.api import BoundModel, Inference, OpenStream, Runtime, Tim
 from antiphon.service.binding import require_language, require_options, require_task, require_voice
 from antiphon.vocabulary.errors import EngineError, InvalidRequest, TooLarge
 from antiphon.vocabulary.languages import base_language
-from antiphon.vocabulary.tasks import AudioDelta, Interface, OptionValue, Task, TaskRequest, TaskResult
+from antiphon.vocabulary.tasks import AudioDelta, Interface, OptionValue, StreamEvent, Task, TaskRequest, TaskResult
 
 NATURAL_SPEED = 1.0
 
@@ -41,7 +41,7 @@ class Spoken:
 class SpeechStream:
     """Encoded speech as it is made, the header first. It holds a lease: close it."""
 
-    def __init__(self, stream: OpenStream, encoder: ChunkEncoder) -> None:
+    def __init__(self, stream: OpenStream[StreamEvent], encoder: ChunkEncoder) -> None:
         self._stream = stream
         self._encoder = encoder
         self._begun = False

@@ -44,7 +44,7 @@ class Transcript:
 class TranscriptStream:
     """A transcript as it is found. It holds a lease: close it. Units: `duration_s` seconds of the audio sent."""
 
-    def __init__(self, stream: OpenStream, duration_s: float) -> None:
+    def __init__(self, stream: OpenStream[StreamEvent], duration_s: float) -> None:
         self._stream = stream
         self.duration_s = duration_s
 

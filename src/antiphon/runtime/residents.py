@@ -1,0 +1,268 @@
+"""What is in memory: loading a model whole, making room for it, freeing it. It takes no lease but an eviction's."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from antiphon.admission.gate import Lease
+from antiphon.ports.clock import Timer
+from antiphon.ports.host import SlotHost
+from antiphon.residency.eviction import idle_deadline, plan_eviction
+from antiphon.residency.lifecycle import Step
+from antiphon.residency.registry import Entry, Registry
+from antiphon.runtime.leases import LeaseDesk
+from antiphon.runtime.owned import OwnedTasks, log_unheard
+from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, load_failure, stage
+from antiphon.runtime.room import WaitingRoom
+from antiphon.runtime.wiring import RuntimePorts
+from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, ServerBusy
+from antiphon.vocabulary.spec import ModelSpec
+from antiphon.vocabulary.states import ModelState, Operation
+
+
+class Resident:
+    """One registered model at run time: its entry, its pool while there is one, and the one attempt to load it."""
+
+    __slots__ = ("attempt", "entry", "idle_alarm", "max_slots", "pool")
+
+    def __init__(self, entry: Entry, max_slots: int) -> None:
+        self.entry = entry
+        self.max_slots = max_slots
+        self.pool: Pool | None = None
+        self.attempt: asyncio.Task[Pool] | None = None
+        self.idle_alarm: Timer | None = None
+
+
+class Residents:
+    """The registered models and their pools. Whoever calls `pool`, `detach` or `destroy` holds the model's lease."""
+
+    def __init__(self, ports: RuntimePorts, desk: LeaseDesk, tasks: OwnedTasks) -> None:
+        self.registry = Registry()
+        self._by_id: dict[str, Resident] = {}
+        self._ports = ports
+        self._desk = desk
+        self._tasks = tasks
+        self._room = WaitingRoom(ports.clock, ports.limits.residency_wait_s)
+        self._cold_loads = asyncio.Lock()  # guards a memory check and the load that it is for; no admission
+        self._side_builds = 0
+        desk.on_idle = self._became_idle
+
+    def __iter__(self) -> Iterator[Resident]:
+        return iter(tuple(self._by_id.values()))
+
+    def find(self, model_id: str) -> Resident:
+        """Look a model up; raises ModelNotFound."""
+        return self._by_id[self.registry.find(model_id).id]
+
+    def get(self, model_id: str) -> Resident | None:
+        """Look a model up; None for an unknown one."""
+        return self._by_id.get(model_id)
+
+    def add(self, entry: Entry, max_slots: int) -> Resident:
+        """Publish a new model; its gate is there already."""
+        resident = Resident(entry, max_slots)
+        self.registry.insert(entry)
+        self._by_id[entry.id] = resident
+        return resident
+
+    async def pool(self, resident: Resident, staged: Staged | None = None) -> Pool:
+        """The published pool; whoever finds none shares the one attempt to build it, and its outcome.
+
+        `staged` is a host whose weights are loaded already, for an attempt that begins now. Raises LoadFailed,
+        ServerBusy or InsufficientMemory, an exception of its own for each who waited.
+        """
+        if resident.pool is not None:
+            return resident.pool
+        if resident.attempt is None:
+            resident.attempt = self._tasks.start(self._load(resident, staged))
+        try:
+            return await asyncio.shield(resident.attempt)
+        except (LoadFailed, ServerBusy) as fault:
+            raise type(fault)(fault.message) from fault
+
+    def detach(self, resident: Resident) -> Pool | None:
+        """Take the pool out of use, at once: from here on the model counts as not loaded (fail.slow_teardown)."""
+        pool, resident.pool = resident.pool, None
+        resident.entry.facts = None
+        if pool is not None and resident.entry.state is ModelState.READY:
+            self.take(resident.entry, Step.RETIRE)
+        return pool
+
+    async def destroy(self, resident: Resident, pool: Pool | None) -> None:
+        """Free a pool that was detached; what its engine makes of that is told to the observer and stops nobody."""
+        if pool is None:
+            return
+        try:
+            await pool.close()
+        except Exception as fault:  # noqa: BLE001 (the model is out of use, whatever the fault is)
+            self._failed(resident.entry, "unload", fault)
+        finally:
+            if resident.entry.state is ModelState.UNLOADING:
+                self.take(resident.entry, Step.DESTROY)
+            self._room.retry()
+
+    async def unload(self, resident: Resident) -> None:
+        """Detach the pool, if there is one, and free it."""
+        await self.destroy(resident, self.detach(resident))
+
+    def publish(self, resident: Resident, pool: Pool) -> None:
+        """Make a complete pool usable."""
+        entry = resident.entry
+        resident.pool = pool
+        entry.facts = pool.facts
+        entry.last_error = None
+        entry.last_used = self._ports.clock.now()
+        self.take(entry, Step.PUBLISH)
+
+    def take(self, entry: Entry, step: Step) -> None:
+        """Change a model's state, and tell the observer."""
+        before = entry.state
+        entry.take(step)
+        self._ports.observer.transitioned(entry.id, before, entry.state)
+
+    def make_host(self, spec: ModelSpec) -> SlotHost:
+        """Make a host; raises LoadFailed where there is no thread or no adapter to be had."""
+        try:
+            return self._ports.make_host(spec)
+        except Exception as fault:
+            raise load_failure(fault) from fault
+
+    def used(self, resident: Resident) -> None:
+        """Say that a lease on the model ends now: least recently used and idle are counted from here."""
+        resident.entry.last_used = self._ports.clock.now()
+
+    def has_memory_for(self, needed_bytes: int) -> bool:
+        """Whether a load would leave the free memory that the configuration wants."""
+        floor = self._ports.limits.min_free_memory_bytes
+        return not floor or self._ports.memory.available_bytes() - needed_bytes >= floor
+
+    @contextmanager
+    def beside(self, resident: Resident, needed_bytes: int) -> Iterator[None]:
+        """Count a second pool of a model that is being built beside its first; nothing is evicted for it.
+
+        Raises ServerBusy or InsufficientMemory where there is no room.
+        """
+        limit = self._ports.limits.max_loaded_models
+        if limit and plan_eviction(self.registry, resident.entry, limit - self._side_builds - 1).excess:
+            raise ServerBusy("there is no room for a second pool beside the first (max_loaded_models)")
+        if not self.has_memory_for(needed_bytes):
+            raise InsufficientMemory("there is not enough free memory for a second pool beside the first")
+        self._side_builds += 1
+        try:
+            yield
+        finally:
+            self._side_builds -= 1
+            self._room.retry()
+
+    def close(self) -> None:
+        """Stop the alarms."""
+        for resident in self:
+            if resident.idle_alarm is not None:
+                resident.idle_alarm.cancel()
+
+    async def _load(self, resident: Resident, staged: Staged | None) -> Pool:
+        entry = resident.entry
+        try:
+            if entry.state is ModelState.UNLOADED:
+                await self._make_room(resident, staged)
+            pool = await self._build_guarded(resident, staged)
+        except BaseException as fault:
+            resident.attempt = None
+            self._failed(entry, "load", fault)
+            if entry.state is not ModelState.UNLOADED:
+                self.take(entry, Step.FAIL)
+            self._room.retry()
+            raise
+        resident.attempt = None
+        self.publish(resident, pool)
+        return pool
+
+    async def _make_room(self, resident: Resident, staged: Staged | None) -> None:
+        try:
+            reserve = partial(self._reserve, resident)
+            await self._room.enter(reserve, "the models that are loaded are all in use (max_loaded_models)")
+        except BaseException:
+            if staged is not None:
+                await abandon(staged.host)
+            raise
+
+    def _reserve(self, resident: Resident) -> bool:
+        """Evict as many idle models as must go, and take their place, in one step (ops.loading.evict).
+
+        What was evicted stays so, also where it was not enough.
+        """
+        limit = self._ports.limits.max_loaded_models
+        if limit:
+            plan = plan_eviction(self.registry, resident.entry, max(1, limit - self._side_builds))
+            evicted = 0
+            for victim in plan.candidates:
+                if evicted < plan.excess and self._evict(self._by_id[victim.id]) is not None:
+                    evicted += 1
+            if evicted < plan.excess:
+                return False
+        self.take(resident.entry, Step.LOAD)
+        return True
+
+    async def _build_guarded(self, resident: Resident, staged: Staged | None) -> Pool:
+        """Build a pool once there is memory for it: checks and loads take turns, evictions are waited for outside."""
+        if staged is not None or not self._ports.limits.min_free_memory_bytes:
+            return await self._build(resident, staged)
+        while True:
+            async with self._cold_loads:
+                if self.has_memory_for(resident.entry.capability.weight_bytes):
+                    return await self._build(resident, staged)
+                eviction = self._evict_one(resident)
+            if eviction is None:
+                raise InsufficientMemory("there is not enough free memory (min_free_memory_mb), and no model is idle")
+            await eviction
+
+    async def _build(self, resident: Resident, staged: Staged | None) -> Pool:
+        spec = resident.entry.registration.spec
+        if staged is None:
+            staged = await stage(self.make_host(spec))
+        return await build_pool(staged, spec, resident.max_slots)
+
+    def _evict_one(self, newcomer: Resident) -> "asyncio.Task[None] | None":
+        for victim in plan_eviction(self.registry, newcomer.entry, 1).candidates:
+            if (eviction := self._evict(self._by_id[victim.id])) is not None:
+                return eviction
+        return None
+
+    def _evict(self, victim: Resident) -> "asyncio.Task[None] | None":
+        """Retire a model if it is idle now; its memory is freed under its own lease, by a task that is returned."""
+        lease = self._desk.try_exclusive(victim.entry.id, Operation.EVICT)
+        if lease is None:
+            return None
+        eviction = self._tasks.start(self._free(victim, self.detach(victim), lease))
+        eviction.add_done_callback(log_unheard)
+        return eviction
+
+    async def _free(self, resident: Resident, pool: Pool | None, lease: Lease) -> None:
+        try:
+            await self.destroy(resident, pool)
+        finally:
+            self._desk.release(lease)
+
+    def _became_idle(self, model_id: str) -> None:
+        self._room.retry()
+        if (resident := self.get(model_id)) is not None and resident.idle_alarm is None:
+            self._set_idle_alarm(resident)
+
+    def _set_idle_alarm(self, resident: Resident) -> None:
+        deadline = idle_deadline(resident.entry, self._ports.limits.idle_unload_s)
+        if deadline is not None:
+            resident.idle_alarm = self._ports.clock.call_at(deadline, partial(self._ring_idle, resident))
+
+    def _ring_idle(self, resident: Resident) -> None:
+        """Unload a model that has been idle for long enough; one that was used meanwhile has another whole window."""
+        resident.idle_alarm = None
+        deadline = idle_deadline(resident.entry, self._ports.limits.idle_unload_s)
+        if deadline is not None and deadline <= self._ports.clock.now():
+            self._evict(resident)  # a busy one is looked at again when it becomes idle
+        elif deadline is not None:
+            self._set_idle_alarm(resident)
+
+    def _failed(self, entry: Entry, what: str, fault: BaseException) -> None:
+        entry.last_error = fault.message if isinstance(fault, AntiphonError) else "internal error"
+        self._ports.observer.failed(entry.id, what, fault)

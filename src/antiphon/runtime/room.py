@@ -1,0 +1,52 @@
+"""Loads that wait for room: first come first served among themselves, and never in a victim's queue."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+
+from antiphon.ports.clock import Clock
+from antiphon.vocabulary.errors import ServerBusy
+
+
+class WaitingRoom:
+    """Retries a reservation whenever room may have come, oldest first; the reservation is made on the waiter's behalf.
+
+    Units: `wait_s` seconds; 0 refuses at once, which is the contract's behaviour (residency_wait_ms).
+    """
+
+    def __init__(self, clock: Clock, wait_s: float) -> None:
+        self._clock = clock
+        self._wait_s = wait_s
+        self._waiting: OrderedDict[asyncio.Future[None], Callable[[], bool]] = OrderedDict()
+
+    async def enter(self, reserve: Callable[[], bool], refusal: str) -> None:
+        """Return once `reserve` has succeeded, which is tried at once unless an earlier load waits.
+
+        Raises ServerBusy when it has not succeeded in time.
+        """
+        if not self._waiting and reserve():
+            return
+        if not self._wait_s:
+            raise ServerBusy(refusal)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[future] = reserve
+        alarm = self._clock.call_at(self._clock.now() + self._wait_s, lambda: self._expire(future, refusal))
+        try:
+            await future
+        finally:
+            alarm.cancel()
+            self._waiting.pop(future, None)
+
+    def retry(self) -> None:
+        """Room may have come: serve who has waited longest, and the next as long as that succeeds."""
+        while self._waiting:
+            future, reserve = next(iter(self._waiting.items()))
+            if not reserve():
+                return
+            del self._waiting[future]
+            future.set_result(None)
+
+    def _expire(self, future: asyncio.Future[None], refusal: str) -> None:
+        if self._waiting.pop(future, None) is not None:
+            future.set_exception(ServerBusy(f"{refusal}, and none became idle within {self._wait_s:g} s"))
+            self.retry()
