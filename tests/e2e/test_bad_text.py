@@ -58,10 +58,10 @@ def test_an_odd_text_is_spoken(engines, name):
 def test_audio_grows_with_a_text_that_has_no_full_stop(engines):
     line = "the quick brown fox jumps over the lazy dog and then "
 
-    assert seconds(engines.speak(line * 12)) > 4 * seconds(engines.speak(line * 2))
+    assert seconds(engines.speak(line * 6)) > 4 * seconds(engines.speak(line))
 
 
-@pytest.mark.parametrize("word", ["a" * 400, "\u4f60\u597d" * 30], ids=["letters", "chinese"])
+@pytest.mark.parametrize("word", ["a" * 200, "\u4f60\u597d" * 10], ids=["letters", "chinese"])
 def test_an_unbroken_run_is_spoken(engines, word):
     assert seconds(engines.speak(word)) > 3
 

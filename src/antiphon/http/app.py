@@ -7,10 +7,10 @@ from fastapi import FastAPI
 from antiphon import __version__
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import ERROR_SCHEMA, install
-from antiphon.http.routes.models import model_routes
-from antiphon.http.routes.speech import speech_routes
-from antiphon.http.routes.tasks import task_routes
-from antiphon.http.routes.transcriptions import transcription_routes
+from antiphon.http.routes.models import add_model_routes
+from antiphon.http.routes.speech import add_speech_routes
+from antiphon.http.routes.tasks import add_task_routes
+from antiphon.http.routes.transcriptions import add_transcription_routes
 from antiphon.service.models import ModelService
 from antiphon.service.speech import SpeechService
 from antiphon.service.tasks import TaskService
@@ -51,10 +51,11 @@ def create_app(services: Services, limits: HttpLimits) -> FastAPI:
     )
     body_bytes, roots = limits.max_request_body_bytes, limits.allowed_audio_roots
     text_bytes = min(body_bytes, limits.max_text_chars * _BYTES_PER_CHARACTER + _TEXT_BODY_SLACK_BYTES)
-    app.include_router(model_routes(services.models))
-    app.include_router(speech_routes(services.speech, text_bytes))
-    app.include_router(transcription_routes(services.transcription, body_bytes, roots))
-    app.include_router(task_routes(services.tasks, body_bytes, roots))
+    # On the application's own router: an included one is matched in a second round. What is asked most comes first.
+    add_speech_routes(app.router, services.speech, text_bytes)
+    add_transcription_routes(app.router, services.transcription, body_bytes, roots)
+    add_task_routes(app.router, services.tasks, body_bytes, roots)
+    add_model_routes(app.router, services.models)
     install(app)
     app.add_middleware(DrainUnreadBodies, limit_bytes=body_bytes)  # outermost: it also sees the answers of `install`
     return app

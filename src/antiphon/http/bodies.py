@@ -5,14 +5,14 @@ It knows bytes, pydantic models and domain errors; not what a route does with th
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import TypeAlias, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, from_json
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from antiphon.vocabulary.errors import InvalidRequest, TooLarge, UnsupportedMediaType
@@ -40,13 +40,18 @@ async def chunks(request: Request, limit_bytes: int) -> AsyncGenerator[bytes]:
     if declared is not None and declared > limit_bytes:
         raise _too_large(limit_bytes)
     received = 0
-    async with aclosing(request.stream()) as stream:
-        async for chunk in stream:
-            received += len(chunk)
-            if received > limit_bytes:
-                raise _too_large(limit_bytes)
-            if chunk:
-                yield chunk
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk: bytes = message.get("body", b"")
+        received += len(chunk)
+        if received > limit_bytes:
+            raise _too_large(limit_bytes)
+        if chunk:
+            yield chunk
+        more = _more_follows(message)
 
 
 async def read_bytes(request: Request, limit_bytes: int) -> bytes:
@@ -205,10 +210,11 @@ def _refuse_unfit(value: object, place: JsonPath) -> None:
             raise invalid_request(place, "a number must be finite")
         case BaseModel():
             _refuse_unfit(value.__dict__, place)
-        case Mapping():
+        case dict():
             for key, item in value.items():
-                _refuse_unfit(item, (*place, key))
-        case list() | tuple():
+                if item is not None:
+                    _refuse_unfit(item, (*place, key))
+        case list():
             for index, item in enumerate(value):
                 _refuse_unfit(item, (*place, index))
         case _:

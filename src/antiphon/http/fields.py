@@ -70,6 +70,8 @@ def called(names: Mapping[str, str]) -> Iterator[None]:
 
 def busy_timeout_ms(request: Request, in_body: int | None = None) -> int | None:
     """The longest wait for a slot, in milliseconds: what the body asks for, else the query; 0 is no bound."""
+    if not request.scope["query_string"]:
+        return in_body
     in_query = integer(request.query_params.get("busy_timeout_ms"), "busy_timeout_ms", 0, MAX_TIMEOUT_MS)
     return in_query if in_body is None else in_body
 

@@ -9,6 +9,9 @@ from starlette.types import Receive
 
 T = TypeVar("T")
 
+_GRACE_S = 0.02
+"""How long nobody looks, in seconds: refusals and short work are over by then, and a watcher costs a task each."""
+
 
 async def while_connected(request: Request, work: Awaitable[T]) -> T:
     """Await `work` for as long as the client stays; the request's body must have been received.
@@ -26,7 +29,8 @@ async def while_connected(request: Request, work: Awaitable[T]) -> T:
         has_left = True
         task.cancel()
 
-    watching = asyncio.ensure_future(watch())
+    watching: list[asyncio.Task[None]] = []
+    beginning = asyncio.get_running_loop().call_later(_GRACE_S, lambda: watching.append(asyncio.create_task(watch())))
     try:
         return await work
     except asyncio.CancelledError:
@@ -34,7 +38,9 @@ async def while_connected(request: Request, work: Awaitable[T]) -> T:
             raise ClientDisconnect from None
         raise
     finally:
-        watching.cancel()
+        beginning.cancel()
+        for watcher in watching:
+            watcher.cancel()
 
 
 async def until_disconnect(receive: Receive) -> None:

@@ -48,7 +48,8 @@ class TaskService:
     async def run(self, order: TaskOrder, body: BinaryIO | None, render: Callable[[TaskDone], T]) -> T:
         """Decode what is to be heard, then run; the slot is held until `render` has returned."""
         language = base_language(order.language)
-        self._runtime.view(order.model)
+        if body is not None:
+            self._runtime.view(order.model)  # an unknown model is refused before anything is decoded
         if order.text is not None:
             require_speakable(order.text, self._max_text_chars, param="request.text")
         draft = TaskRequest(

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from antiphon.http.bodies import read_json
 from antiphon.http.fields import busy_timeout_ms
+from antiphon.http.routing import post
 from antiphon.http.schemas import LoadBody, UnloadBody, operation
 from antiphon.http.streaming import json_bytes
 from antiphon.runtime.api import ModelView
@@ -14,9 +15,8 @@ from antiphon.service.models import ModelService
 _MANAGEMENT_BODY_BYTES = 1024 * 1024
 
 
-def model_routes(service: ModelService) -> APIRouter:
+def add_model_routes(router: APIRouter, service: ModelService) -> None:
     """The routes about models; none of those that only read waits for a model."""
-    router = APIRouter()
 
     @router.get("/health")
     async def health() -> dict[str, object]:
@@ -33,7 +33,7 @@ def model_routes(service: ModelService) -> APIRouter:
         """One model."""
         return _answer(model_json(service.view(model_id)))
 
-    @router.post("/v1/models/load", openapi_extra=operation(LoadBody))
+    @post(router, "/v1/models/load", operation(LoadBody))
     async def load(request: Request) -> Response:
         """Load a registered model; `busy_timeout_ms` is this call's own wait, and in the body it is configuration."""
         service.require_management()
@@ -41,15 +41,13 @@ def model_routes(service: ModelService) -> APIRouter:
         view = await service.load(body.id, body.model_extra or {}, busy_timeout_ms(request))
         return _answer({"id": body.id, "loaded": view.loaded})
 
-    @router.post("/v1/models/unload", openapi_extra=operation(UnloadBody))
+    @post(router, "/v1/models/unload", operation(UnloadBody))
     async def unload(request: Request) -> Response:
         """Unload a model after all earlier work on it."""
         service.require_management()
         body = await read_json(request, UnloadBody, _MANAGEMENT_BODY_BYTES, require_json=True)
         view = await service.unload(body.id, busy_timeout_ms(request))
         return _answer({"id": body.id, "loaded": view.loaded})
-
-    return router
 
 
 def model_json(view: ModelView) -> dict[str, object]:

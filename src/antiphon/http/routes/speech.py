@@ -10,6 +10,7 @@ from starlette.responses import Response
 from antiphon.http.bodies import read_json
 from antiphon.http.fields import busy_timeout_ms, choice
 from antiphon.http.presence import while_connected
+from antiphon.http.routing import post
 from antiphon.http.schemas import SpeechBody, operation
 from antiphon.http.streaming import SSE_END, EventResponse, FileResponse, OwningResponse, event
 from antiphon.http.timing import timing_header, timing_json
@@ -17,11 +18,10 @@ from antiphon.ports.codec import AudioFormat
 from antiphon.service.speech import SpeechOrder, SpeechService, SpeechStream
 
 
-def speech_routes(service: SpeechService, max_body_bytes: int) -> APIRouter:
+def add_speech_routes(router: APIRouter, service: SpeechService, max_body_bytes: int) -> None:
     """The routes that have text spoken."""
-    router = APIRouter()
 
-    @router.post("/v1/audio/speech", openapi_extra=operation(SpeechBody))
+    @post(router, "/v1/audio/speech", operation(SpeechBody))
     async def speech(request: Request) -> Response:
         """Have a text spoken: whole, as raw chunks (`stream_format` "audio") or as events ("sse")."""
         body = await read_json(request, SpeechBody, max_body_bytes)
@@ -38,8 +38,6 @@ def speech_routes(service: SpeechService, max_body_bytes: int) -> APIRouter:
             case "sse":
                 stream = await while_connected(request, service.stream(order))
                 return EventResponse(_SpeechEvents(stream), timing_header(stream.timing, run=False))
-
-    return router
 
 
 def _order(body: SpeechBody, timeout_ms: int | None) -> SpeechOrder:

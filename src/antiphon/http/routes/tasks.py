@@ -12,6 +12,7 @@ from starlette.responses import Response
 from antiphon.http.bodies import read_json
 from antiphon.http.fields import busy_timeout_ms, called, open_audio
 from antiphon.http.presence import while_connected
+from antiphon.http.routing import post
 from antiphon.http.schemas import TaskRunBody, operation
 from antiphon.http.streaming import json_bytes
 from antiphon.http.timing import timing_header, timing_json
@@ -28,11 +29,10 @@ _PARAMS = {
 """What the other routes call the fields of a task."""
 
 
-def task_routes(service: TaskService, max_body_bytes: int, allowed_roots: Sequence[str]) -> APIRouter:
+def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int, allowed_roots: Sequence[str]) -> None:
     """The generic task routes."""
-    router = APIRouter()
 
-    @router.post("/v1/tasks/run", openapi_extra=operation(TaskRunBody))
+    @post(router, "/v1/tasks/run", operation(TaskRunBody))
     async def run(request: Request) -> Response:
         """Run one task and answer its whole result."""
         body = await read_json(request, TaskRunBody, max_body_bytes)
@@ -49,8 +49,6 @@ def task_routes(service: TaskService, max_body_bytes: int, allowed_roots: Sequen
         opened = nullcontext() if task.audio is None else open_audio(task.audio, allowed_roots, "request.audio")
         with opened as audio, called(_PARAMS):
             return await while_connected(request, service.run(order, audio, _render))
-
-    return router
 
 
 def _render(done: TaskDone) -> Response:

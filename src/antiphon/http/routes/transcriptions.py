@@ -13,6 +13,7 @@ from antiphon.http.bodies import is_json, media_type, read_json
 from antiphon.http.fields import busy_timeout_ms, called, choice, integer, number, open_audio, switch
 from antiphon.http.multipart import Form, FormLimits, read_form
 from antiphon.http.presence import while_connected
+from antiphon.http.routing import post
 from antiphon.http.schemas import MAX_SEED, MAX_TIMEOUT_MS, TranscriptionBody, operation
 from antiphon.http.streaming import SSE_END, EventResponse, event, json_bytes
 from antiphon.http.timing import timing_header, timing_json
@@ -47,12 +48,13 @@ class _Call:
     stream: bool
 
 
-def transcription_routes(service: TranscriptionService, max_body_bytes: int, allowed_roots: Sequence[str]) -> APIRouter:
+def add_transcription_routes(
+    router: APIRouter, service: TranscriptionService, max_body_bytes: int, allowed_roots: Sequence[str]
+) -> None:
     """The routes that have audio transcribed."""
-    router = APIRouter()
     limits = FormLimits(body_bytes=max_body_bytes)
 
-    @router.post("/v1/audio/transcriptions", openapi_extra=operation(TranscriptionBody, file_in_form="audio"))
+    @post(router, "/v1/audio/transcriptions", operation(TranscriptionBody, file_in_form="audio"))
     async def transcriptions(request: Request) -> Response:
         """Have a file transcribed: whole, or as events while it is decoded (`stream`)."""
         if is_json(media_type(request.headers)):
@@ -63,8 +65,6 @@ def transcription_routes(service: TranscriptionService, max_body_bytes: int, all
         with await read_form(request, limits) as form:
             call = _timed(_call_of_form(form), request)
             return await while_connected(request, _answer(service, call, _only_file(form)))
-
-    return router
 
 
 async def _answer(service: TranscriptionService, call: _Call, audio: BinaryIO) -> Response:

@@ -1,0 +1,141 @@
+"""The codec of thread isolation and its budget of decoded audio."""
+
+import asyncio
+import gc
+import io
+import wave
+from contextlib import suppress
+
+import pytest
+
+from antiphon.audio.decode import DecodeLimits
+from antiphon.ports.codec import AudioFormat
+from antiphon.runtime.codecs import ThreadCodec
+from antiphon.vocabulary.errors import InvalidRequest, ServerBusy, TooLarge
+
+MIB = 1024 * 1024
+
+
+def wav(frames, rate=16_000, channels=1):
+    """A silent 16-bit file; decoded it takes four bytes a sample."""
+    body = io.BytesIO()
+    with wave.open(body, "wb") as file:
+        file.setnchannels(channels)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(bytes(2 * frames * channels))
+    body.seek(0)
+    return body
+
+
+class Codec(ThreadCodec):
+    """A codec whose threads end with the test, and which says what it counts."""
+
+    async def at_end(self):
+        self.close()
+
+    def taken(self):
+        return self._budget._taken_bytes
+
+    async def settled(self):
+        """What is counted once the thread and the loop are through with what they did."""
+        await self._crew.call(len, "")
+        await asyncio.sleep(0)
+        return self.taken()
+
+
+@pytest.fixture
+def codec():
+    return Codec(DecodeLimits(max_seconds=60), 4 * MIB, threads=1)
+
+
+@pytest.fixture(autouse=True)
+def without_the_cycle_collector():
+    gc.disable()
+    yield
+    gc.enable()
+
+
+async def test_an_upload_holds_its_own_size_of_the_budget_until_its_audio_is_dropped(codec):
+    pcm = await codec.decode(wav(16_000))
+    assert (pcm.frames, pcm.rate) == (16_000, 16_000)
+    assert await codec.settled() == 64_000
+    del pcm
+    assert await codec.settled() == 0
+
+
+async def test_a_converted_copy_does_not_keep_the_share_of_its_original(codec):
+    pcm = await codec.decode(wav(8_000, rate=8_000))
+    converted = await codec.convert(pcm, 16_000, 1)
+    assert converted.frames == 16_000
+    del pcm
+    assert await codec.settled() == 0
+
+
+async def test_audio_that_needs_no_conversion_stays_the_same_object(codec):
+    pcm = await codec.decode(wav(100))
+    assert await codec.convert(pcm, 16_000, 1) is pcm
+
+
+async def test_an_upload_beyond_the_budget_is_refused_and_gives_all_back(codec):
+    first = await codec.decode(wav(750_000))
+    with pytest.raises(ServerBusy, match="max_pending_audio_mb"):
+        await codec.decode(wav(750_000))
+    assert await codec.settled() == 3_000_000
+    del first
+    assert await codec.settled() == 0
+    assert (await codec.decode(wav(750_000))).frames == 750_000
+
+
+async def test_what_a_refused_upload_held_is_back_while_its_error_still_lives(codec):
+    with pytest.raises(ServerBusy) as caught:
+        await codec.decode(wav(800_000, channels=2))  # 6.4 MB of a budget of 4
+    assert await codec.settled() == 0
+    assert caught.value.__traceback__ is not None
+
+
+async def test_what_a_damaged_upload_held_is_back_while_its_error_still_lives():
+    codec = Codec(DecodeLimits(max_seconds=60, max_bytes=2 * MIB), 4 * MIB, threads=1)
+    with pytest.raises(TooLarge) as caught:
+        await codec.decode(wav(600_000))
+    assert await codec.settled() == 0
+    assert caught.value.__traceback__ is not None
+    codec.close()
+
+
+async def test_what_is_no_audio_holds_nothing(codec):
+    with pytest.raises(InvalidRequest):
+        await codec.decode(io.BytesIO(b"certainly no audio"))
+    assert await codec.settled() == 0
+
+
+async def test_an_upload_whose_client_left_gives_all_back(codec):
+    task = asyncio.ensure_future(codec.decode(wav(16_000)))
+    await asyncio.sleep(0)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    del task
+    assert await codec.settled() == 0
+
+
+async def test_uploads_together_share_one_budget(codec):
+    outcomes = await asyncio.gather(*(codec.decode(wav(260_000)) for _ in range(5)), return_exceptions=True)
+    assert [type(it).__name__ for it in outcomes] == ["Pcm"] * 4 + ["ServerBusy"]
+    del outcomes
+    assert await codec.settled() == 0
+
+
+async def test_a_budget_of_zero_has_no_bound():
+    codec = Codec(DecodeLimits(max_seconds=60), 0, threads=1)
+    assert (await codec.decode(wav(900_000))).frames == 900_000
+    codec.close()
+
+
+async def test_a_whole_answer_and_one_in_pieces_hold_the_same_samples(codec):
+    pcm = await codec.decode(wav(1_000))
+    whole = await codec.encode(pcm, AudioFormat.PCM)
+    encoder = codec.open_encoder(AudioFormat.PCM, 16_000, 1)
+    pieces = encoder.header() + await encoder.feed(pcm) + await encoder.feed(pcm)
+    with whole.body as body:
+        assert body.read() * 2 == pieces

@@ -1,0 +1,93 @@
+"""Audio that comes by base64 or by a path."""
+
+import base64
+import os
+
+import pytest
+
+from antiphon.service.audio_source import from_base64, from_path
+from antiphon.vocabulary.errors import Forbidden, InvalidRequest
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "allowed"
+    folder.mkdir()
+    (folder / "speech.wav").write_bytes(b"RIFF")
+    return folder
+
+
+def refusal(path, root):
+    with pytest.raises(Forbidden) as caught:
+        from_path(str(path), [str(root)], "audio")
+    assert caught.value.param == "audio"
+    return caught.value.message
+
+
+def test_base64_is_read_as_a_file():
+    assert from_base64(base64.b64encode(b"RIFF").decode(), "audio").read() == b"RIFF"
+
+
+@pytest.mark.parametrize("text", ["%%%", "abc", "QUJD\n!", "\u00e9\u00e9\u00e9\u00e9", "data:audio/wav;base64,QUJD"])
+def test_what_is_no_base64_is_refused(text):
+    with pytest.raises(InvalidRequest) as caught:
+        from_base64(text, "request.audio")
+    assert caught.value.param == "request.audio"
+
+
+def test_a_file_under_an_allowed_folder_is_opened(root):
+    with from_path(str(root / "speech.wav"), [str(root)], "audio") as body:
+        assert body.read() == b"RIFF"
+
+
+def test_a_link_within_an_allowed_folder_is_followed(root):
+    (root / "link.wav").symlink_to(root / "speech.wav")
+    with from_path(str(root / "link.wav"), [str(root)], "audio") as body:
+        assert body.read() == b"RIFF"
+
+
+def test_an_allowed_folder_that_is_itself_a_link_is_resolved(root, tmp_path):
+    (tmp_path / "alias").symlink_to(root)
+    with from_path(str(tmp_path / "alias" / "speech.wav"), [str(tmp_path / "alias")], "audio") as body:
+        assert body.read() == b"RIFF"
+
+
+def test_every_refusal_has_the_same_words_whether_or_not_there_is_such_a_file(root, tmp_path):
+    outside = tmp_path / "secret.wav"
+    outside.write_bytes(b"RIFF")
+    (tmp_path / "allowed-not").mkdir()
+    (tmp_path / "allowed-not" / "near.wav").write_bytes(b"RIFF")
+    (root / "escape.wav").symlink_to(outside)
+    (root / "loop.wav").symlink_to(root / "loop.wav")
+    (root / "gone.wav").symlink_to(tmp_path / "nothing")
+    os.mkfifo(root / "pipe")
+    paths = [
+        outside,
+        tmp_path / "nothing.wav",
+        root / "nothing.wav",
+        root / ".." / "secret.wav",
+        tmp_path / "allowed-not" / "near.wav",
+        root / "escape.wav",
+        root / "loop.wav",
+        root / "gone.wav",
+        root / "pipe",
+        root,
+        root / "speech.wav" / "below",
+        root / ("x" * 300),
+        "/dev/zero",
+        "a\0b",
+        "",
+        "speech.wav",
+    ]
+    assert len({refusal(path, root) for path in paths}) == 1
+
+
+def test_a_refusal_opens_nothing(root):
+    before = set(os.listdir("/proc/self/fd"))
+    refusal(root, root)
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_without_allowed_folders_every_path_is_refused(root):
+    with pytest.raises(Forbidden):
+        from_path(str(root / "speech.wav"), [], "audio")
