@@ -110,7 +110,7 @@ class ModelConfig(BaseModel):
             load_options=dict(self.load_options),
             session_options=dict(self.session_options),
         )
-        return Registration(spec, lazy_load if self.lazy is None else self.lazy, self.busy_timeout_ms)
+        return Registration(spec, lazy_load if self.lazy is None else self.lazy, self.busy_timeout_ms, self.pinned)
 
 
 class ServerConfig(BaseModel):

@@ -74,6 +74,10 @@ class LeaseDesk:
         """The gate's leases and queue at this moment."""
         return self._scheduler.gate(model_id).snapshot(self._clock.now())
 
+    def is_idle(self, model_id: str) -> bool:
+        """Whether nobody holds or waits for a lease on the model."""
+        return self._scheduler.gate(model_id).is_idle
+
     def run_times(self, model_id: str) -> RunTimes:
         """What is known of how long the model's requests run."""
         return self._run_times.setdefault(model_id, RunTimes())

@@ -1,0 +1,87 @@
+"""What a management operation would wait for, evict, load and need, told without doing any of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from antiphon.admission.estimates import wait_estimate_s
+from antiphon.residency.eviction import plan_eviction
+from antiphon.runtime.leases import LeaseDesk
+from antiphon.runtime.residents import Resident, Residents
+from antiphon.runtime.wiring import RuntimePorts
+from antiphon.vocabulary.spec import Capability, ModelSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """A dry run. `waits_for` names leases and waiters, with "model/" before them where several models are meant.
+
+    Units: bytes; `estimate_s` is None where no request has been measured yet.
+    """
+
+    waits_for: tuple[str, ...] = ()
+    evicts: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
+    unloads: tuple[str, ...] = ()
+    free_bytes: int = 0
+    needed_bytes: int = 0
+    estimate_s: float | None = None
+
+
+class Planner:
+    """Tells what would happen now; by the time that it is done for real, the world may have moved on."""
+
+    def __init__(self, ports: RuntimePorts, residents: Residents, desk: LeaseDesk) -> None:
+        self._ports = ports
+        self._residents = residents
+        self._desk = desk
+
+    def of_unload(self, residents: Sequence[Resident]) -> Foresight:
+        """What unloading these models would wait for, and which of them are in memory."""
+        waits = [name for resident in residents for name in self._waits_for(resident, prefix=len(residents) > 1)]
+        return Foresight(
+            waits_for=tuple(waits),
+            unloads=tuple(it.entry.id for it in residents if it.pool is not None),
+            free_bytes=self._ports.memory.available_bytes(),
+            estimate_s=self._longest_wait_s(residents),
+        )
+
+    def of_load(self, model_id: str, spec: ModelSpec | None, capability: Capability) -> Foresight:
+        """What loading a model as `spec` would take; None is as it is registered."""
+        resident = self._residents.get(model_id)
+        known = [] if resident is None else [resident]
+        unchanged = resident is not None and spec in (None, resident.entry.registration.spec)
+        stays = unchanged and resident is not None and resident.pool is not None
+        return Foresight(
+            waits_for=tuple(name for it in known for name in self._waits_for(it, prefix=False)),
+            evicts=() if stays or (resident is not None and resident.pool is not None) else self._evicts(resident),
+            loads=() if stays else (model_id,),
+            unloads=(model_id,) if resident is not None and resident.pool is not None and not stays else (),
+            free_bytes=self._ports.memory.available_bytes(),
+            needed_bytes=0 if stays else capability.weight_bytes,
+            estimate_s=self._longest_wait_s(known),
+        )
+
+    def _waits_for(self, resident: Resident, *, prefix: bool) -> list[str]:
+        """What a barrier that entered now would wait for: every lease that is out, and the last of the queue."""
+        view = self._desk.view(resident.entry.id)
+        names = ["lease:exclusive" if it.slot is None else f"lease:{it.slot}" for it in view.leases]
+        names += [f"waiter:{view.waiting}"] if view.waiting else []
+        return [f"{resident.entry.id}/{name}" for name in names] if prefix else names
+
+    def _evicts(self, newcomer: Resident | None) -> tuple[str, ...]:
+        """The idle models that would leave, least recently used first."""
+        limit = self._ports.limits.max_loaded_models
+        if not limit:
+            return ()
+        plan = plan_eviction(self._residents.registry, None if newcomer is None else newcomer.entry, limit)
+        idle = [entry.id for entry in plan.candidates if self._desk.is_idle(entry.id)]
+        return tuple(idle[: plan.excess])
+
+    def _longest_wait_s(self, residents: Sequence[Resident]) -> float | None:
+        waits = []
+        for resident in residents:
+            view, mean_s = self._desk.view(resident.entry.id), self._desk.run_times(resident.entry.id).mean_run_s
+            if view.leases and mean_s is None:
+                return None
+            waits.append(wait_estimate_s(view, view.waiting + 1, mean_s or 0.0))
+        return max(waits, default=0.0)
