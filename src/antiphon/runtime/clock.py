@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 from antiphon.ports.clock import Timer
 
+_EARLY_S = 0.002
+"""How far before its time a loop may fire: uvloop rounds to milliseconds, twice."""
+
 
 class LoopClock:
     """Tells `time.monotonic`, which is what asyncio's loops count in, and schedules on the running loop."""
@@ -15,6 +18,6 @@ class LoopClock:
         return time.monotonic()
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """Call back once `when` has come. The loop may fire early by its resolution: so it is asked again then."""
+        """Call back on the running loop once `when` has come, and a little after it."""
         loop = asyncio.get_running_loop()
-        return loop.call_later(max(0.0, when - time.monotonic()), callback)
+        return loop.call_later(max(0.0, when - time.monotonic()) + _EARLY_S, callback)

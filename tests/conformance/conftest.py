@@ -1,0 +1,87 @@
+"""What conformance tests are given: slots, an isolation, servers. docs/testing-conformance.md explains it."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from conformance_cells import read_cells
+from conformance_plugin import ONCE_SLOTS, ConformanceSuite, add_options
+from conformance_server import CONFIGURATIONS, ISOLATIONS, SharedServers, start_server
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "conformance.md"
+COMMAND = "pytest tests/conformance --write-conformance"
+
+
+def pytest_addoption(parser):
+    add_options(parser)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "conformance_cell(id, level): the cell that a test claims")
+    suite = ConformanceSuite(HERE, PAGE, read_cells(HERE / "cells.toml"), tuple(ISOLATIONS), COMMAND)
+    config.pluginmanager.register(suite, "conformance")
+
+
+@pytest.fixture
+def slots():
+    """How many slots a model has in this run of the test; the plugin sets it from the cell."""
+    return ONCE_SLOTS
+
+
+@pytest.fixture
+def isolation():
+    """Where the engines run in this run of the test; the plugin sets it."""
+    return next(iter(ISOLATIONS))
+
+
+@pytest.fixture(scope="session")
+def shared_servers(tmp_path_factory):
+    servers = SharedServers(tmp_path_factory.mktemp("conformance"))
+    yield servers
+    servers.close()
+
+
+@pytest.fixture
+def shared_server(shared_servers, slots, isolation):
+    """`shared_server(name)`: the server of a named configuration that all tests share; it is left empty and idle."""
+    lent = {}
+
+    def get(name):
+        if name not in lent:
+            lent[name] = shared_servers.get(name, slots=slots, isolation=isolation)
+        return lent[name]
+
+    yield get
+    with ExitStack() as ends:  # each is settled, whatever becomes of the others
+        for server in lent.values():
+            ends.callback(server.settle)
+
+
+@pytest.fixture
+def server(shared_server):
+    """The shared server of the default configuration."""
+    return shared_server("default")
+
+
+def settle_unless_stopped(server):
+    """A test of the shutdown stops its server itself."""
+    if server.alive or server.process.process.returncode != 0:
+        server.settle()
+
+
+@pytest.fixture
+def fresh_server(shared_servers, slots, isolation):
+    """`fresh_server(name, models={...}, **settings)`: a server of the test's own. It may be killed."""
+    with ExitStack() as ends:
+
+        def start(name="default", *, models=None, **settings):
+            configuration = CONFIGURATIONS[name].with_settings(settings)
+            folder = shared_servers.new_folder(name)
+            server = start_server(folder, configuration, slots=slots, isolation=isolation, models=models)
+            ends.callback(server.close)
+            ends.callback(settle_unless_stopped, server)
+            return server
+
+        yield start
