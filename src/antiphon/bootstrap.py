@@ -3,12 +3,13 @@
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fastapi import FastAPI
 
 from antiphon.audio.decode import DecodeLimits
-from antiphon.config import ServerConfig, build_config
+from antiphon.config import ServerConfig, build_config, model_registration
 from antiphon.http.app import HttpLimits, Services, create_app
 from antiphon.http.server import Listener, address_of, bind
 from antiphon.observability.log import LogObserver
@@ -107,7 +108,11 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
             check_slots(registration.spec)
         runtime.add(registration, capability)
     services = Services(
-        models=ModelService(runtime, management=config.ui_management),
+        models=ModelService(
+            runtime,
+            partial(model_registration, parallel_jobs=parallel_jobs, device=config.device, lazy_load=config.lazy_load),
+            management=config.ui_management,
+        ),
         speech=SpeechService(runtime, codec, config.max_text_chars),
         transcription=TranscriptionService(runtime, codec),
         tasks=TaskService(runtime, codec, config.max_text_chars),

@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from antiphon import __version__
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import ERROR_SCHEMA, install
+from antiphon.http.routes.management import add_management_routes
 from antiphon.http.routes.models import add_model_routes
 from antiphon.http.routes.speech import add_speech_routes
 from antiphon.http.routes.tasks import add_task_routes
@@ -56,6 +57,7 @@ def create_app(services: Services, limits: HttpLimits) -> FastAPI:
     add_transcription_routes(app.router, services.transcription, body_bytes, roots)
     add_task_routes(app.router, services.tasks, body_bytes, roots)
     add_model_routes(app.router, services.models)
+    add_management_routes(app.router, services.models)
     install(app)
     app.add_middleware(DrainUnreadBodies, limit_bytes=body_bytes)  # outermost: it also sees the answers of `install`
     return app

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from antiphon.runtime.api import Strategy
+
 MAX_SEED = 2**63 - 1
 MAX_TIMEOUT_MS = 2**53 - 1
 """The largest integer that every JSON reader keeps exact."""
@@ -80,17 +82,33 @@ class TaskRunBody(Body):
 
 
 class LoadBody(BaseModel):
-    """`POST /v1/models/load`: the id, and any field of the model's configuration."""
+    """`POST /v1/models/load`: the id alone, or the id and every field of the model's configuration."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     id: str
+    strategy: Strategy = Strategy.REPLACE
+    dry_run: bool = False
 
 
 class UnloadBody(Body):
     """`POST /v1/models/unload`."""
 
     id: str
+    dry_run: bool = False
+
+
+class BulkUnloadBody(Body):
+    """`POST /v1/tasks/unload_models`."""
+
+    model_ids: list[str] = Field(max_length=10_000)
+    dry_run: bool = False
+
+
+class BulkUnloadAllBody(Body):
+    """`POST /v1/tasks/unload_all_models`."""
+
+    dry_run: bool = False
 
 
 def operation(body: type[BaseModel], *, file_in_form: str | None = None) -> dict[str, Any]:  # OpenAPI's own type

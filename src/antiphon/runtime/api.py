@@ -96,11 +96,30 @@ class ModelView:
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """A model with its leases and its queue, at one moment. `mean_run_s` is None until a request has run."""
+    """A model with its leases and its queue, at one moment.
+
+    `estimates_s` says how long each waiter that is listed will wait yet; None until a request has run.
+    """
 
     view: ModelView
     gate: GateView
-    mean_run_s: float | None
+    estimates_s: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """A dry run. `waits_for` names leases and waiters, with "model/" before them where several models are meant.
+
+    Units: bytes; `estimate_s` is None where no request has been measured yet.
+    """
+
+    waits_for: tuple[str, ...] = ()
+    evicts: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
+    unloads: tuple[str, ...] = ()
+    free_bytes: int = 0
+    needed_bytes: int = 0
+    estimate_s: float | None = None
 
 
 class OpenStream(Protocol[T_co]):
@@ -165,6 +184,14 @@ class Runtime(Protocol):
         strategy: Strategy = Strategy.REPLACE,
     ) -> ModelView:
         """Add a model, or replace a registration in one transaction, and have it in memory."""
+        ...
+
+    async def foresee_load(self, model_id: str, registration: Registration | None = None) -> Foresight:
+        """Tell what `load`, or `register` with this registration, would do, without doing it."""
+        ...
+
+    def foresee_unload(self, model_ids: Sequence[str] | None = None) -> tuple[Foresight, Unloaded]:
+        """Tell what `unload_many` would do, or `unload` for one id, without doing it."""
         ...
 
     async def unload(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:

@@ -1,30 +1,14 @@
 """What a management operation would wait for, evict, load and need, told without doing any of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from antiphon.admission.estimates import wait_estimate_s
 from antiphon.residency.eviction import plan_eviction
+from antiphon.runtime.api import Foresight
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.residents import Resident, Residents
 from antiphon.runtime.wiring import RuntimePorts
 from antiphon.vocabulary.spec import Capability, ModelSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Foresight:
-    """A dry run. `waits_for` names leases and waiters, with "model/" before them where several models are meant.
-
-    Units: bytes; `estimate_s` is None where no request has been measured yet.
-    """
-
-    waits_for: tuple[str, ...] = ()
-    evicts: tuple[str, ...] = ()
-    loads: tuple[str, ...] = ()
-    unloads: tuple[str, ...] = ()
-    free_bytes: int = 0
-    needed_bytes: int = 0
-    estimate_s: float | None = None
 
 
 class Planner:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from antiphon.admission.estimates import wait_estimate_s
 from antiphon.admission.gate import Lease
 from antiphon.admission.policy import effective_timeout_s
 from antiphon.ports.host import Flow
@@ -14,6 +15,7 @@ from antiphon.residency.registry import Entry
 from antiphon.runtime.api import (
     BatchInference,
     BoundModel,
+    Foresight,
     Inference,
     ModelStatus,
     ModelView,
@@ -21,6 +23,7 @@ from antiphon.runtime.api import (
     Timing,
     Unloaded,
 )
+from antiphon.runtime.foresight import Planner
 from antiphon.runtime.leases import Claim, LeaseDesk
 from antiphon.runtime.owned import AbandonedError, OwnedTasks, log_unheard
 from antiphon.runtime.pool import Pool
@@ -47,6 +50,7 @@ class ModelRuntime:
         self._tasks = OwnedTasks()
         self._residents = Residents(ports, self._desk, self._tasks)
         self._registrar = Registrar(self._residents, self._desk, self._max_slots)
+        self._planner = Planner(ports, self._residents, self._desk)
         self._closing = False
 
     def add(self, registration: Registration, capability: Capability) -> None:
@@ -65,10 +69,7 @@ class ModelRuntime:
 
     def status(self) -> tuple[ModelStatus, ...]:
         """All models with their leases and queues, at one moment: nothing can run while this does."""
-        return tuple(
-            ModelStatus(self._view(entry), self._desk.view(entry.id), self._desk.run_times(entry.id).mean_run_s)
-            for entry in self._residents.registry
-        )
+        return tuple(self._status(entry) for entry in self._residents.registry)
 
     async def start(self) -> None:
         """Begin to load the models that are not lazy, one after another."""
@@ -126,6 +127,20 @@ class ModelRuntime:
 
         return await self._manage(resident, Operation.LOAD, busy_timeout_ms, replace_it)
 
+    async def foresee_load(self, model_id: str, registration: Registration | None = None) -> Foresight:
+        """Tell what `load`, or `register` with this registration, would do; raises what its validation would."""
+        self._require_open()
+        if registration is None:
+            entry = self._find(model_id).entry
+            return self._planner.of_load(model_id, None, entry.capability)
+        capability = await self._tasks.attend(self._registrar.inspect(registration.spec))
+        return self._planner.of_load(model_id, registration.spec, capability)
+
+    def foresee_unload(self, model_ids: Sequence[str] | None = None) -> tuple[Foresight, Unloaded]:
+        """Tell what `unload_many` would do; one id tells of `unload`."""
+        chosen, unknown = self._chosen(model_ids)
+        return self._planner.of_unload(chosen), Unloaded(tuple(it.entry.id for it in chosen), unknown)
+
     async def unload(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:
         """Free a model under an exclusive lease; idempotent."""
 
@@ -140,12 +155,7 @@ class ModelRuntime:
 
         Ids that are not known do not fail those that are; what is registered later is not touched.
         """
-        self._require_open()
-        wanted = (
-            [entry.id for entry in self._residents.registry] if model_ids is None else list(dict.fromkeys(model_ids))
-        )
-        known = [resident for model_id in wanted if (resident := self._residents.get(model_id)) is not None]
-        chosen = [resident for resident in known if self._unloads_in_bulk(resident)]
+        chosen, unknown = self._chosen(model_ids)
         claims = self._desk.publish([resident.entry.id for resident in chosen], Operation.BULK_UNLOAD)
         # Those that are granted already are out of use here and now, before anyone else can run.
         freeing = [
@@ -153,8 +163,7 @@ class ModelRuntime:
             for it, claim in zip(chosen, claims, strict=True)
         ]
         await self._tasks.attend(_all(freeing))
-        unknown = [model_id for model_id in wanted if self._residents.get(model_id) is None]
-        return Unloaded(tuple(resident.entry.id for resident in chosen), tuple(unknown))
+        return Unloaded(tuple(it.entry.id for it in chosen), unknown)
 
     async def close(self) -> None:
         """Wait for the work that was admitted, streams and queues included, then free every model."""
@@ -178,6 +187,11 @@ class ModelRuntime:
     def _view(self, entry: Entry) -> ModelView:
         return ModelView(entry.registration, entry.capability, entry.state, entry.last_error)
 
+    def _status(self, entry: Entry) -> ModelStatus:
+        gate, mean_s = self._desk.view(entry.id), self._desk.run_times(entry.id).mean_run_s
+        waits = (None if mean_s is None else wait_estimate_s(gate, it.position, mean_s) for it in gate.queue)
+        return ModelStatus(self._view(entry), gate, tuple(waits))
+
     def _find(self, model_id: str) -> Resident:
         self._require_open()
         return self._residents.find(model_id)
@@ -185,6 +199,15 @@ class ModelRuntime:
     def _require_open(self) -> None:
         if self._closing:
             raise ShuttingDown("the server is shutting down")
+
+    def _chosen(self, model_ids: Sequence[str] | None) -> tuple[list[Resident], tuple[str, ...]]:
+        """The models that a bulk operation means, each once and in order, and the ids that are unknown."""
+        self._require_open()
+        if model_ids is None:
+            model_ids = [entry.id for entry in self._residents.registry]
+        found = {model_id: self._residents.get(model_id) for model_id in dict.fromkeys(model_ids)}
+        chosen = [it for it in found.values() if it is not None and self._unloads_in_bulk(it)]
+        return chosen, tuple(model_id for model_id, it in found.items() if it is None)
 
     def _claim(self, resident: Resident, operation: Operation, busy_timeout_ms: int | None) -> Claim:
         """Enter the model's queue now, under its configured bound."""

@@ -1,8 +1,8 @@
 """Adding a model and replacing its registration, as one transaction each: refused whole, or committed whole.
 
-Order of a replacement (fail.unsupported_capacity, fail.capacity_probe, fail.post_commit_load): validated privately, then
-the exclusive lease, then compared with the entry as it is now, then the count checked; only then is the old pool retired,
-the new registration committed in one assignment, and loaded.
+Order of a replacement (fail.unsupported_capacity, fail.capacity_probe, fail.post_commit_load): validated privately,
+then the exclusive lease, then compared with the entry as it is now, then the count checked; only then is the old pool
+retired, the new registration committed in one assignment, and loaded.
 """
 
 from collections.abc import Callable

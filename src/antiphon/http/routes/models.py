@@ -70,7 +70,7 @@ def model_json(view: ModelView) -> dict[str, object]:
 
 
 def status_json(status: ModelStatus) -> dict[str, object]:
-    """A model's state, leases and queue. Units: milliseconds; at most 1,000 waiters are listed, `waiting` counts all."""
+    """A model's state, leases and queue. Units: milliseconds; 1,000 waiters are listed at most, `waiting` counts all."""
     view, gate = status.view, status.gate
     return {
         "id": view.registration.spec.id,
@@ -82,10 +82,7 @@ def status_json(status: ModelStatus) -> dict[str, object]:
         "max_parallel_slots": view.max_parallel_slots,
         "waiting": gate.waiting,
         "leases": [_lease_json(lease) for lease in gate.leases],
-        "queue": [
-            _waiter_json(waiter, wait_s)
-            for waiter, wait_s in zip(gate.queue, status.estimates_s, strict=True)
-        ],
+        "queue": [_waiter_json(waiter, wait_s) for waiter, wait_s in zip(gate.queue, status.estimates_s, strict=True)],
         "last_error": view.last_error,
     }
 
