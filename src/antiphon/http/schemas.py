@@ -63,7 +63,7 @@ class TranscriptionBody(Body):
 
 
 class TaskBody(Body):
-    """The `request` of `POST /v1/tasks/run`."""
+    """The `request` of `POST /v1/tasks/run` and `stream`, and one of the `requests` of `batch`."""
 
     text: str | None = None
     audio: AudioData | str | None = None
@@ -74,10 +74,18 @@ class TaskBody(Body):
 
 
 class TaskRunBody(Body):
-    """`POST /v1/tasks/run`."""
+    """`POST /v1/tasks/run` and `stream`."""
 
     model: str
     request: TaskBody
+    busy_timeout_ms: _Timeout = None
+
+
+class TaskBatchBody(Body):
+    """`POST /v1/tasks/batch`."""
+
+    model: str
+    requests: list[TaskBody] = Field(min_length=1, max_length=256)
     busy_timeout_ms: _Timeout = None
 
 

@@ -70,7 +70,7 @@ def model_json(view: ModelView) -> dict[str, object]:
 
 
 def status_json(status: ModelStatus) -> dict[str, object]:
-    """A model's state, leases and queue. Units: milliseconds; 1,000 waiters are listed at most, `waiting` counts all."""
+    """A model's state, leases and queue. Units: milliseconds; `waiting` also counts those not listed."""
     view, gate = status.view, status.gate
     return {
         "id": view.registration.spec.id,
