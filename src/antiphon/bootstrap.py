@@ -26,6 +26,7 @@ from antiphon.runtime.parallel import ParallelServerState
 from antiphon.runtime.serial import ServerState
 from antiphon.runtime.wiring import ResidencyLimits, RuntimePorts
 from antiphon.service.models import ModelService
+from antiphon.service.models_root import ModelsRoot
 from antiphon.service.speech import SpeechService
 from antiphon.service.tasks import TaskService
 from antiphon.service.transcription import TranscriptionService
@@ -116,6 +117,7 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
         speech=SpeechService(runtime, codec, config.max_text_chars),
         transcription=TranscriptionService(runtime, codec),
         tasks=TaskService(runtime, codec, config.max_text_chars),
+        models_root=ModelsRoot(Path(config.models_root) if config.models_root else default_models_root()),
     )
     return Assembly(config, runtime, codec, services)
 

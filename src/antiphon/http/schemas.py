@@ -99,6 +99,12 @@ class LoadBody(BaseModel):
     dry_run: bool = False
 
 
+class ModelsRootBody(Body):
+    """`POST /v1/ui/models_root`."""
+
+    path: str
+
+
 class UnloadBody(Body):
     """`POST /v1/models/unload`."""
 
@@ -124,13 +130,25 @@ def operation(body: type[BaseModel], *, file_in_form: str | None = None) -> dict
 
     `file_in_form` names the field that a form has a file for; the form's file is called `file`.
     """
-    schema = body.model_json_schema()
-    content = {"application/json": {"schema": schema}}
+    content = {"application/json": {"schema": body.model_json_schema()}}
     if file_in_form is not None:
-        fields = {name: field for name, field in schema["properties"].items() if name != file_in_form}
-        fields["file"] = {"type": "string", "format": "binary"}
-        form = {"type": "object", "properties": fields, "required": ["model", "file"]}
-        content["multipart/form-data"] = {"schema": form}
+        content |= _form(body, file_in_form)
+    return _described(content)
+
+
+def form_operation(body: type[BaseModel], file_in_form: str) -> dict[str, Any]:  # OpenAPI's own type
+    """Describe a route that takes a form alone, with one file or more in `file`."""
+    return _described(_form(body, file_in_form))
+
+
+def _form(body: type[BaseModel], file_in_form: str) -> dict[str, Any]:
+    schema = body.model_json_schema()
+    fields = {name: field for name, field in schema["properties"].items() if name != file_in_form}
+    fields["file"] = {"type": "string", "format": "binary"}
+    return {"multipart/form-data": {"schema": {"type": "object", "properties": fields, "required": ["model", "file"]}}}
+
+
+def _described(content: dict[str, Any]) -> dict[str, Any]:
     return {"parameters": [_TIMEOUT_IN_QUERY], "requestBody": {"required": True, "content": content}}
 
 
