@@ -145,10 +145,12 @@ class ConformanceSuite:
     def _collected_whole(self, session: pytest.Session) -> bool:
         """Whether all tests of the directory are to run."""
         config = session.config
-        named_alone = any("::" in argument for argument in config.args)
-        last_failed = bool(config.getoption("lf", default=False))
+        named = {(config.invocation_params.dir / argument).resolve() for argument in config.args}
+        if named.isdisjoint({self._directory, *self._directory.parents}):
+            return False
         missing = set(self._directory.rglob("test_*.py")) - self._modules
-        return not (self._narrowed or named_alone or last_failed or missing or session.testsfailed)
+        chosen = config.getoption("keyword") or config.getoption("lf", default=False)
+        return not (self._narrowed or chosen or missing or session.testsfailed)
 
     def _faults_of(self, item: pytest.Item) -> Iterator[str]:
         """What is wrong with one claim."""

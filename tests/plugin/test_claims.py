@@ -127,13 +127,21 @@ def test_a_part_of_the_suite_need_not_claim_every_cell(suite, arguments):
     assert suite.run().code == USAGE_ERROR
 
 
-def test_one_file_of_several_need_not_claim_every_cell(suite):
-    suite.write("test_other.py", "from conformance_plugin import cell\n")
+def test_one_file_need_not_claim_every_cell_even_if_it_is_the_only_one(suite):
     suite.edit("test_tiny.py", '@cell("rule.once", "command")\ndef test_rule_once(slots):\n    assert slots == 2', "")
 
     ran = suite.run("suite/test_tiny.py")
 
     assert ran.code == 0, ran.output
+    assert suite.run("suite").code == USAGE_ERROR
+
+
+def test_a_whole_suite_that_leaves_a_file_out_is_a_part(suite):
+    suite.write("test_other.py", "")
+    suite.page.write_text("old")
+
+    assert suite.run("suite", "--ignore", "suite/test_other.py").code == 0
+    assert suite.run("suite").code == 1
 
 
 def test_without_a_test_module_nothing_need_be_claimed(empty_suite):
