@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from antiphon.admission.estimates import wait_estimate_s
+from antiphon.admission.estimates import drain_s
 from antiphon.residency.eviction import plan_eviction
 from antiphon.runtime.api import Foresight
 from antiphon.runtime.leases import LeaseDesk
@@ -67,5 +67,5 @@ class Planner:
             view, mean_s = self._desk.view(resident.entry.id), self._desk.run_times(resident.entry.id).mean_run_s
             if view.leases and mean_s is None:
                 return None
-            waits.append(wait_estimate_s(view, view.waiting + 1, mean_s or 0.0))
+            waits.append(drain_s(view, mean_s or 0.0))
         return max(waits, default=0.0)

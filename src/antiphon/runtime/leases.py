@@ -13,6 +13,10 @@ from antiphon.vocabulary.errors import InvariantError, ServerBusy
 from antiphon.vocabulary.states import Operation
 
 
+_UNMEASURED_S = 1.0
+"""When to come back to a model of which no request has been measured, in seconds."""
+
+
 class Claim:
     """A place in a model's queue, or what came of it. It must be awaited; the caller releases the lease that it gives.
 
@@ -197,7 +201,8 @@ class LeaseDesk:
     def _busy(self, gate: Gate, waiter: Waiter, reason: Refusal) -> ServerBusy:
         waited_ms = round((waiter.deadline - waiter.since) * 1000)
         view = gate.snapshot(self._clock.now(), limit=0)
-        wait_s = retry_after_s(view, self.run_times(gate.name).mean_run_s)
+        mean_run_s = self.run_times(gate.name).mean_run_s
+        wait_s = _UNMEASURED_S if mean_run_s is None else retry_after_s(view, mean_run_s)
         match reason:
             case Refusal.EXPIRED:
                 told = f"no slot of model {gate.name!r} came free within {waited_ms} ms"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from antiphon.admission.estimates import wait_estimate_s
+from antiphon.admission.estimates import wait_estimates_s
 from antiphon.admission.gate import Lease
 from antiphon.admission.policy import effective_timeout_s
 from antiphon.ports.host import Flow
@@ -189,8 +189,8 @@ class ModelRuntime:
 
     def _status(self, entry: Entry) -> ModelStatus:
         gate, mean_s = self._desk.view(entry.id), self._desk.run_times(entry.id).mean_run_s
-        waits = (None if mean_s is None else wait_estimate_s(gate, it.position, mean_s) for it in gate.queue)
-        return ModelStatus(self._view(entry), gate, tuple(waits))
+        waits = (None,) * len(gate.queue) if mean_s is None else wait_estimates_s(gate, mean_s)
+        return ModelStatus(self._view(entry), gate, waits)
 
     def _find(self, model_id: str) -> Resident:
         self._require_open()

@@ -8,7 +8,8 @@ from functools import partial
 from antiphon.admission.gate import Lease
 from antiphon.ports.clock import Timer
 from antiphon.ports.host import SlotHost
-from antiphon.residency.eviction import idle_deadline, plan_eviction
+from antiphon.residency.eviction import plan_eviction
+from antiphon.residency.idle import idle_deadline
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry, Registry
 from antiphon.runtime.leases import LeaseDesk
