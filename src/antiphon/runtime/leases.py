@@ -12,7 +12,6 @@ from antiphon.ports.clock import Clock, Timer
 from antiphon.vocabulary.errors import InvariantError, ServerBusy
 from antiphon.vocabulary.states import Operation
 
-
 _UNMEASURED_S = 1.0
 """When to come back to a model of which no request has been measured, in seconds."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from antiphon.admission.gate import Lease
+from antiphon.ports.host import SlotHost
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry
 from antiphon.runtime.leases import LeaseDesk
@@ -36,7 +37,7 @@ class Registrar:
 
     async def inspect(self, spec: ModelSpec) -> Capability:
         """Validate privately: nothing is known of the model afterwards. Raises InvalidRequest."""
-        host = self._residents.make_host(spec)
+        host = self._inspector(spec)
         try:
             capability = await host.inspect()
         except ConfigError as fault:
@@ -99,6 +100,14 @@ class Registrar:
         self._commit(resident, lease, registration, capability)
         self._residents.publish(resident, pool)
         await self._residents.destroy(resident, old)
+
+    def _inspector(self, spec: ModelSpec) -> SlotHost:
+        try:
+            return self._residents.make_host(spec)
+        except LoadFailed as fault:
+            if isinstance(fault.__cause__, ConfigError):  # there is no such family, or it cannot be imported
+                raise InvalidRequest(fault.__cause__.message, param="family") from fault
+            raise
 
     async def _checked(self, resident: Resident, spec: ModelSpec, capability: Capability) -> Staged | None:
         """Refuse a count that the replacement cannot serve, before anything changes.

@@ -144,8 +144,10 @@ class Residents:
 
         Raises ServerBusy or InsufficientMemory where there is no room.
         """
-        limit = self._ports.limits.max_loaded_models
-        if limit and plan_eviction(self.registry, resident.entry, limit - self._side_builds - 1).excess:
+        limit = self._ports.limits.max_loaded_models - self._side_builds - 1
+        if self._ports.limits.max_loaded_models and (
+            limit < 1 or plan_eviction(self.registry, resident.entry, limit).excess
+        ):
             raise ServerBusy("there is no room for a second pool beside the first (max_loaded_models)")
         if not self.has_memory_for(needed_bytes):
             raise InsufficientMemory("there is not enough free memory for a second pool beside the first")
