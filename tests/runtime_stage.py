@@ -11,7 +11,8 @@ from antiphon.ports.host import SlotHost
 from antiphon.runtime.api import BoundModel, Inference, OpenStream, Timing
 from antiphon.runtime.codecs import ThreadCodec
 from antiphon.runtime.hosts.thread import ThreadHost
-from antiphon.runtime.models import ModelRuntime, RuntimePorts
+from antiphon.runtime.models import ModelRuntime
+from antiphon.runtime.wiring import ResidencyLimits, RuntimePorts
 from antiphon.testing import ControlledAdapter, ControlledCheckpoint, ManualClock
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.spec import ModelSpec, Registration
@@ -44,17 +45,31 @@ class Ear:
         self.faults.append((model_id, what, str(error)))
 
 
+_NO_LIMITS = ResidencyLimits()
+
+
 class Stage:
     """Registers models and asks things of the runtime. What a test began is joined and checked at its end."""
 
-    def __init__(self, folder: Path, kind: Kind) -> None:
+    def __init__(self, folder: Path, kind: Kind, limits: ResidencyLimits = _NO_LIMITS) -> None:
         self.kind = kind
         self.clock = ManualClock()
         self.ear = Ear()
         self.adapter = ControlledAdapter()
         self.make_host: Callable[[ModelSpec], SlotHost] = partial(ThreadHost, self.adapter)
         self.codec = ThreadCodec(DecodeLimits(max_seconds=60), 0, threads=1)
-        ports = RuntimePorts(self.clock, self.codec, self.ear, lambda spec: self.make_host(spec), busy_timeout_ms=0)  # noqa: PLW0108 (a test may replace it)
+        self.free_bytes = 2**40
+        self._max_slots: dict[str, int] = {}
+        ports = RuntimePorts(
+            self.clock,
+            self.codec,
+            self.ear,
+            lambda spec: self.make_host(spec),  # noqa: PLW0108 (a test may replace it)
+            self,
+            busy_timeout_ms=0,
+            limits=limits,
+            max_slots_of=lambda spec: self._max_slots.get(spec.id, 16),
+        )
         self.runtime = kind.make(ports)
         self.hung = False
         self._folder = folder
@@ -74,9 +89,14 @@ class Stage:
         checkpoint = ControlledCheckpoint(self._folder / model_id)
         spec = checkpoint.spec(task, model_id=model_id, slots=self.kind.slots if slots is None else slots)
         capability = self.adapter.inspect(spec)
-        self.runtime.register(Registration(spec, lazy, busy_timeout_ms), capability, max_slots)
+        self._max_slots[model_id] = max_slots
+        self.runtime.add(Registration(spec, lazy, busy_timeout_ms), capability)
         self._checkpoints[model_id] = checkpoint
         return checkpoint
+
+    def available_bytes(self) -> int:
+        """How much memory there is: the stage is also the meter."""
+        return self.free_bytes
 
     def say(self, text: str, model: str = "a", busy_timeout_ms: int | None = None) -> "asyncio.Task[str]":
         """Begin an offline request; its task gives the engine's words."""
@@ -90,7 +110,7 @@ class Stage:
         """Run offline; where the time went."""
         return await self.runtime.run(inference, _timing)
 
-    async def open(self, text: str, model: str = "a") -> OpenStream:
+    async def open(self, text: str, model: str = "a") -> OpenStream[StreamEvent]:
         """Begin a stream."""
         return await self.runtime.open_stream(order(text, model, Interface.STREAMING))
 
@@ -123,7 +143,7 @@ class Stage:
             gate = self.runtime._desk.view(model)
             assert (gate.leases, gate.queue) == ((), ()), f"the gate of {model} is not idle"
             assert self.state(model) is ModelState.UNLOADED
-            assert self.runtime._residents[model].pool is None
+            assert self.runtime._residents.find(model).pool is None
         assert not self.runtime._desk._pending
         assert not len(self.runtime._tasks)
 

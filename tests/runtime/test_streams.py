@@ -231,7 +231,7 @@ async def test_a_fault_after_the_reader_left_is_nobodys_answer(stage):
 async def test_a_session_without_streams_refuses_one_and_keeps_no_lease(stage):
     stage.model()
     await stage.runtime.load("a")
-    resident = stage.runtime._residents["a"]
+    resident = stage.runtime._residents.find("a")
     facts = resident.pool.facts
     offline_only = type(facts)(
         facts.family, facts.task, facts.mode, frozenset({Interface.OFFLINE}), facts.sample_rate, 1, facts.capacity

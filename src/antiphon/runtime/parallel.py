@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from antiphon.residency.registry import Entry
 from antiphon.runtime.api import ModelView
-from antiphon.runtime.audit import audited_slots
 from antiphon.runtime.models import ModelRuntime
 from antiphon.runtime.residents import Resident
 from antiphon.vocabulary.spec import ModelSpec
@@ -22,7 +21,7 @@ class ParallelServerState(ModelRuntime):
     parallel = True
 
     def _max_slots(self, spec: ModelSpec) -> int:
-        return audited_slots(spec)
+        return self._ports.max_slots_of(spec)
 
     def _unloads_in_bulk(self, resident: Resident) -> bool:
         """A model that is loading for the first time is waited for, as any other (ops.loading.bulk_unload)."""

@@ -1,5 +1,6 @@
 """What a runtime is wired to, and the limits that it keeps: values only."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from antiphon.ports.clock import Clock
@@ -7,6 +8,8 @@ from antiphon.ports.codec import Codec
 from antiphon.ports.host import HostFactory
 from antiphon.ports.memory import MemoryMeter
 from antiphon.ports.observer import Observer
+from antiphon.runtime.audit import audited_slots
+from antiphon.vocabulary.spec import ModelSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,10 @@ class ResidencyLimits:
 
 @dataclass(frozen=True, slots=True)
 class RuntimePorts:
-    """What a runtime acts through. Units: `busy_timeout_ms` is the server's default wait, 0 without bound."""
+    """What a runtime acts through.
+
+    Units: `busy_timeout_ms` is the server's default wait, 0 without bound. `max_slots_of` is what the audit list allows.
+    """
 
     clock: Clock
     codec: Codec
@@ -30,3 +36,4 @@ class RuntimePorts:
     memory: MemoryMeter
     busy_timeout_ms: int
     limits: ResidencyLimits = field(default_factory=ResidencyLimits)
+    max_slots_of: Callable[[ModelSpec], int] = audited_slots
