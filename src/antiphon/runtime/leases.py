@@ -30,9 +30,9 @@ class LeaseDesk:
         """Add the gate of a new model."""
         self._scheduler.add(Gate(model_id, capacity))
 
-    def view(self, model_id: str) -> GateView:
-        """The gate's leases and queue at this moment."""
-        return self._scheduler.gate(model_id).snapshot(self._clock.now())
+    def view(self, model_id: str, limit: int = 1000) -> GateView:
+        """The gate's leases and queue at this moment, with at most `limit` waiters listed."""
+        return self._scheduler.gate(model_id).snapshot(self._clock.now(), limit)
 
     def acquire(self, model_id: str, operation: Operation, timeout_s: float) -> Coroutine[Any, Any, Lease]:
         """Enter the queue now, and await the lease: `timeout_s` at most and 0 without bound; the caller releases it.

@@ -19,7 +19,7 @@ class ParallelServerState(ModelRuntime):
     parallel = True
 
     def _view(self, entry: Entry) -> ModelView:
-        gate = self._desk.view(entry.id)
+        gate = self._desk.view(entry.id, limit=0)
         return replace(
             super()._view(entry),
             slots=entry.registration.spec.slots,
