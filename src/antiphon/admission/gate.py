@@ -86,11 +86,17 @@ class LeaseView:
 
 @dataclass(frozen=True, slots=True)
 class WaiterView:
-    """A waiter as status shows it; positions count from 1."""
+    """A waiter as status shows it; positions count from 1.
+
+    `waits_for` names what must end or move on first: every lease that is out ("lease:0" by slot, "lease:exclusive" for
+    the whole model), then the waiter directly before this one ("waiter:1" by position). That one stands for all who
+    wait before it: to list them for each waiter would take space with the square of the queue.
+    """
 
     position: int
     operation: Operation
     age_s: float
+    waits_for: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +115,11 @@ class Gate:
     """Strict FIFO over `capacity` slots with exclusive barriers in it."""
 
     def __init__(self, name: str, capacity: int) -> None:
-        if not 1 <= capacity <= MAX_SLOTS:
-            raise InvariantError(f"a gate has 1..{MAX_SLOTS} slots, not {capacity}")
         self.name = name
+        self._free = _all_free(capacity)
         self.capacity = capacity
         self.queued_requests = 0
         self._entered = 0
-        self._free = list(range(capacity))
         self._shared: dict[int, Lease] = {}
         self._exclusive: Lease | None = None
         # An OrderedDict unlinks anywhere and reads its head in O(1); a dict would rescan its deleted head.
@@ -173,6 +177,17 @@ class Gate:
             raise InvariantError(f"{lease} is not out")
         return self._advance(now)
 
+    def resize(self, lease: Lease, capacity: int, now: float) -> list[Decision]:
+        """Set the number of slots under this gate's exclusive lease; after its release, those who wait fill them.
+
+        Raises InvariantError for any other lease, and for a capacity that no gate can have.
+        """
+        if lease is not self._exclusive:
+            raise InvariantError(f"{lease} is no exclusive lease of {self.name} that is out")
+        self._free = _all_free(capacity)
+        self.capacity = capacity
+        return self._advance(now)
+
     def withdraw(self, waiter: Waiter, now: float) -> list[Decision]:
         """Take a claim out of the queue; raises InvariantError for one that does not wait."""
         if self._waiting.get(waiter.number) is not waiter:
@@ -192,14 +207,19 @@ class Gate:
 
     def snapshot(self, now: float, limit: int = 1000) -> GateView:
         """The gate as it stands, with at most `limit` waiters listed."""
-        queue = islice(self._waiting.values(), limit)
+        leases = self._leases()
+        held = tuple("lease:exclusive" if it.slot is None else f"lease:{it.slot}" for it in leases)
+        queue = enumerate(islice(self._waiting.values(), limit), start=1)
         return GateView(
             capacity=self.capacity,
             active_slots=self.active_slots,
             queued_requests=self.queued_requests,
             waiting=len(self._waiting),
-            leases=tuple(LeaseView(it.slot, it.waiter.operation, now - it.since) for it in self._leases()),
-            queue=tuple(WaiterView(at, it.operation, now - it.since) for at, it in enumerate(queue, start=1)),
+            leases=tuple(LeaseView(it.slot, it.waiter.operation, now - it.since) for it in leases),
+            queue=tuple(
+                WaiterView(at, it.operation, now - it.since, held if at == 1 else (*held, f"waiter:{at - 1}"))
+                for at, it in queue
+            ),
         )
 
     def __repr__(self) -> str:
@@ -254,3 +274,10 @@ class Gate:
     def _leave_queue(self, waiter: Waiter) -> None:
         del self._waiting[waiter.number]
         self.queued_requests -= waiter.operation.kind is ClaimKind.REQUEST
+
+
+def _all_free(capacity: int) -> list[int]:
+    """The slots of a gate that has leased none of them, as a heap."""
+    if not 1 <= capacity <= MAX_SLOTS:
+        raise InvariantError(f"a gate has 1..{MAX_SLOTS} slots, not {capacity}")
+    return list(range(capacity))
