@@ -2,9 +2,20 @@
 
 from collections.abc import Iterable
 
-from antiphon.admission.gate import Decision, Gate, Waiter
+from antiphon.admission.gate import Decision, Gate, Granted, Lease, Waiter
 from antiphon.vocabulary.errors import InvariantError
 from antiphon.vocabulary.states import ClaimKind, Operation
+
+
+class PublicationError(Exception):
+    """A barrier could not be entered, and the whole publication was taken back: none of it waits or holds a lease.
+
+    `decisions` are those about others, made on the way there and back. They stand: whoever publishes acts on them.
+    """
+
+    def __init__(self, decisions: list[Decision]) -> None:
+        super().__init__("a barrier could not be entered; those entered before it were taken back")
+        self.decisions = decisions
 
 
 class Scheduler:
@@ -33,14 +44,32 @@ class Scheduler:
 
         Names are deduplicated, in order, and all looked up before the first barrier is entered: an unknown one leaves
         every gate as it was. Nothing can run between two barriers, so overlapping publications are never interleaved.
-        Raises InvariantError for an unknown name, and for an operation that does not manage.
+        Raises InvariantError for an unknown name, and for an operation that does not manage; PublicationError when a
+        gate fails part way (order.bulk_cancel).
         """
         if operation.kind is not ClaimKind.MANAGEMENT:
             raise InvariantError(f"{operation} is no barrier")
         gates = [self.gate(name) for name in dict.fromkeys(names)]
         barriers: dict[str, Waiter] = {}
         decisions: list[Decision] = []
-        for gate in gates:
-            barriers[gate.name], made = gate.submit(operation, now, timeout_s=0)
-            decisions += made
+        try:
+            for gate in gates:
+                barriers[gate.name], made = gate.submit(operation, now, timeout_s=0)
+                decisions += made
+        except Exception as fault:
+            raise PublicationError(self._take_back(barriers, decisions, now)) from fault
         return barriers, decisions
+
+    def _take_back(self, barriers: dict[str, Waiter], decisions: list[Decision], now: float) -> list[Decision]:
+        """Withdraw the barriers that wait, release those that were granted; returns what was decided about others."""
+        leases: dict[str, Lease] = {}
+        others: list[Decision] = []
+        for decision in decisions:
+            if isinstance(decision, Granted) and decision.lease.waiter is barriers.get(decision.lease.waiter.gate):
+                leases[decision.lease.waiter.gate] = decision.lease
+            else:
+                others.append(decision)
+        for name, barrier in barriers.items():
+            gate, lease = self._gates[name], leases.get(name)
+            others += gate.withdraw(barrier, now) if lease is None else gate.release(lease, now)
+        return others
