@@ -26,6 +26,7 @@ class Scope:
     """How much may be at the gate at once.
 
     Units: timeouts in ticks, 0 without bound. `lateness` is how many ticks a due timer may be overtaken by others.
+    `resizes` are the numbers of slots that a manager may set.
     """
 
     requests: int
@@ -34,6 +35,7 @@ class Scope:
     lateness: int
     capacity: int = 2
     slots_are_alike: bool = True
+    resizes: tuple[int, ...] = ()
 
 
 def explore(scope: Scope, core: ModuleType = shipped) -> tuple[int, int]:
@@ -65,6 +67,8 @@ def _moves(here: Lockstep, scope: Scope) -> Iterator[Move]:
     if len(present) - requests < scope.managers:
         yield from (partial(_submit, Operation.UNLOAD, timeout) for timeout in scope.timeouts)
         yield lambda there: there.try_exclusive(Operation.EVICT)
+    if any(lease.slot is None for lease in here.leases.values()):
+        yield from (partial(_resize, capacity) for capacity in scope.resizes)
     yield from (partial(_release, number) for number in here.leases)
     yield from (partial(_withdraw, number) for number in here.waiters)
     yield lambda there: there.expire()
@@ -78,6 +82,10 @@ def _submit(operation: Operation, timeout_s: float, there: Lockstep) -> None:
 
 def _release(number: int, there: Lockstep) -> None:
     there.release(number)
+
+
+def _resize(capacity: int, there: Lockstep) -> None:
+    there.resize(capacity)
 
 
 def _withdraw(number: int, there: Lockstep) -> None:
@@ -103,4 +111,4 @@ def _canonical(there: Lockstep, scope: Scope) -> State:
         (claim.is_request, None if claim.deadline == math.inf else claim.deadline - there.now)
         for claim in there.oracle.waiting()
     ]
-    return (tuple(held), tuple(queue))
+    return (there.oracle.capacity, tuple(held), tuple(queue))

@@ -70,6 +70,12 @@ class Lockstep:
         _raises(lambda: self.gate.release(lease, self.now))
         self._compare(decisions, self.oracle.release(number, self.now))
 
+    def resize(self, capacity: int) -> None:
+        """Change the number of slots; somebody has the whole model."""
+        (lease,) = self.leases.values()
+        decisions = self.gate.resize(lease, capacity, self.now)
+        self._compare(decisions, self.oracle.resize(capacity, self.now))
+
     def withdraw(self, number: int) -> None:
         """Take a waiter out; taking it out again must fail."""
         waiter = self.waiters.pop(number)
@@ -88,9 +94,13 @@ class Lockstep:
         assert gate.is_idle == (not self.oracle.present)
         assert _flat(gate.snapshot(self.now, limit=1))[:5] == self.oracle.snapshot(self.now)[:5]
         assert len(gate.snapshot(self.now, limit=1).queue) <= 1
+        assert [list(it.waits_for) for it in gate.snapshot(self.now).queue] == self.oracle.waits_for()
 
     def check_refusals(self) -> None:
-        """Offer what must be refused: to withdraw a holder or another gate's claim, to end a copy, a bad timeout."""
+        """Offer what must be refused: to withdraw a holder or another gate's claim, to end a copy, a bad timeout.
+
+        And to resize with a slot's lease, with none that is out, or to what no gate can be.
+        """
         before = self.copy()
         number = next(iter(self.waiters), 0)
         foreign = self.core.Waiter("other", number, Operation.INFER, 0.0, float("inf"))
@@ -99,6 +109,9 @@ class Lockstep:
         for lease in self.leases.values():
             _raises(partial(self.gate.withdraw, lease.waiter, self.now))
             _raises(partial(self.gate.release, replace(lease), self.now))
+            _raises(partial(self.gate.resize, replace(lease), self.gate.capacity + 1, self.now))
+            for capacity in (0, 17) if lease.slot is None else (1, 2):
+                _raises(partial(self.gate.resize, lease, capacity, self.now))
         assert vars(self.gate) == vars(before.gate), "a refused call changes nothing"
 
     def _compare(self, decisions: list[Decision], outcomes: list[Outcome], then: Lease | None = None) -> None:

@@ -81,6 +81,13 @@ class Oracle:
         self._remove(number, self.holding())
         return self._settle(now)
 
+    def resize(self, capacity: int, now: float) -> list[Outcome]:
+        """The one who has the whole model changes how many slots it has."""
+        (holder,) = self.holding()
+        assert holder.slot is None
+        self.capacity = capacity
+        return self._settle(now)
+
     def withdraw(self, number: int, now: float) -> list[Outcome]:
         """A waiter leaves."""
         self._remove(number, self.waiting())
@@ -106,6 +113,14 @@ class Oracle:
             tuple((it.slot, it.operation, now - _time(it.granted)) for it in holding),
             tuple((place + 1, it.operation, now - it.entered) for place, it in enumerate(waiting)),
         )
+
+    def waits_for(self) -> list[list[str]]:
+        """Of each who waits: every lease that is out, and the one directly before."""
+        blockers = []
+        for place, _ in enumerate(self.waiting()):
+            leases = ["lease:exclusive" if it.slot is None else f"lease:{it.slot}" for it in self.holding()]
+            blockers.append(leases + ([f"waiter:{place}"] if place else []))
+        return blockers
 
     def _settle(self, now: float) -> list[Outcome]:
         """Rules 6 and 7: whoever is due expires, and only then is anyone granted, from the front."""

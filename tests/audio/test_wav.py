@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from antiphon.audio.samples import LOUDEST
 from antiphon.vocabulary.errors import InvalidRequest
 from audio_assets import (
     ALAW,
@@ -100,17 +101,17 @@ def test_an_unknown_guid_is_refused(tail, decode_bytes):
     assert caught.value.param == "file"
 
 
-def test_what_is_no_number_is_silence_and_what_is_too_loud_is_clipped(decode_bytes, samples_of):
+def test_what_is_no_number_is_silence_and_what_is_loud_is_kept_within_bounds(decode_bytes, samples_of):
     wild = np.array([0.25, np.nan, np.inf, -np.inf, 3e38, -7, 1], np.float32)
     with np.errstate(all="raise"):
         samples = samples_of(decode_bytes(wav_bytes(wild, bits=32, tag=FLOAT)))[:, 0]
-    assert samples.tolist() == [0.25, 0, 0, 0, 1, -1, 1]
+    assert samples.tolist() == [0.25, 0, 0, 0, LOUDEST, -7, 1]
 
 
-def test_a_double_that_no_float_holds_is_clipped(decode_bytes, samples_of):
+def test_a_double_that_no_float_holds_is_bounded(decode_bytes, samples_of):
     data = chunk(b"data", struct.pack("<3d", 1e300, -1e300, float("nan")))
     samples = samples_of(decode_bytes(riff(fmt_chunk(bits=64, tag=FLOAT), data)))[:, 0]
-    assert samples.tolist() == [1, -1, 0]
+    assert samples.tolist() == [LOUDEST, -LOUDEST, 0]
 
 
 @pytest.mark.parametrize(("tag", "subtype"), [(MULAW, "ULAW"), (ALAW, "ALAW")])

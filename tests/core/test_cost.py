@@ -105,6 +105,13 @@ def costs_with(waiting: int) -> dict[str, Cost]:
         "release and grant": cost_of(lambda: gate.release(holder.lease, now)),
         "short status": cost_of(lambda: gate.snapshot(now, limit=1)),
     }
+    managed = Gate("managed", 1)
+    managed._waiting = CountedQueue()
+    whole, _ = managed.try_exclusive(Operation.EVICT, now)
+    assert whole is not None
+    for place in range(waiting):
+        managed.submit(Operation.INFER, now, 1 + place)
+    costs["resize"] = cost_of(lambda: managed.resize(whole, 4, now))
     first_due = gate.next_deadline()
     assert first_due is not None
     return costs | {"expire one": cost_of(lambda: gate.expire(Deadline(first_due)))}

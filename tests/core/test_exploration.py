@@ -20,3 +20,8 @@ def test_the_same_holds_of_slots_that_are_told_apart() -> None:
 def test_the_same_holds_of_one_slot() -> None:
     scope = Scope(requests=3, managers=2, timeouts=(0, 1), lateness=1, capacity=1)
     assert explore(scope) == (1_325, 9_788)
+
+
+def test_the_same_holds_of_a_gate_that_managers_resize() -> None:
+    scope = Scope(requests=3, managers=2, timeouts=(0, 1), lateness=1, resizes=(1, 2, 3))
+    assert explore(scope) == (3_935, 33_971)

@@ -315,6 +315,73 @@ def test_a_copy_of_a_lease_ends_nothing() -> None:
     assert shown(gate, 0) == "1/1 +0/0 [0 infer 0] []"
 
 
+# Another number of slots
+
+
+def test_those_who_wait_fill_the_new_slots_when_the_manager_ends() -> None:
+    gate = Gate("m", 1)
+    lease = hold(gate, Operation.LOAD)
+    for _ in range(4):
+        enter(gate, INFER)
+    assert told(gate.resize(lease, 3, 1)) == []
+    assert shown(gate, 1) == "0/3 +4/4 [all load 1] [infer 1, infer 1, infer 1, infer 1]"
+    assert told(gate.release(lease, 2)) == ["#1 has 0", "#2 has 1", "#3 has 2"]
+    assert shown(gate, 2) == "3/3 +1/1 [0 infer 0, 1 infer 0, 2 infer 0] [infer 2]"
+
+
+def test_fewer_slots_serve_fewer_at_once() -> None:
+    gate = Gate("m", 4)
+    lease = hold(gate, Operation.LOAD)
+    for _ in range(2):
+        enter(gate, INFER)
+    gate.resize(lease, 1, 1)
+    assert told(gate.release(lease, 1)) == ["#1 has 0"]
+    assert shown(gate, 1) == "1/1 +1/1 [0 infer 0] [infer 1]"
+
+
+def test_a_resize_tells_what_was_due() -> None:
+    gate = Gate("m", 1)
+    lease = hold(gate, Operation.LOAD)
+    enter(gate, INFER, timeout_s=1)
+    assert told(gate.resize(lease, 2, 1)) == ["#1 expired"]
+
+
+def test_a_gate_is_not_resized_under_a_slots_lease() -> None:
+    gate = Gate("m", 2)
+    lease = hold(gate)
+    with pytest.raises(InvariantError):
+        gate.resize(lease, 1, 0)
+    assert shown(gate, 0) == "1/2 +0/0 [0 infer 0] []"
+
+
+def test_a_gate_is_not_resized_under_a_lease_that_has_ended() -> None:
+    gate = Gate("m", 2)
+    lease = hold(gate, UNLOAD)
+    gate.release(lease, 0)
+    with pytest.raises(InvariantError):
+        gate.resize(lease, 1, 0)
+    assert shown(gate, 0) == "0/2 +0/0 [] []"
+
+
+def test_a_gate_is_not_resized_under_another_gates_lease() -> None:
+    gate, other = Gate("m", 2), Gate("other", 2)
+    hold(gate, UNLOAD)
+    foreign = hold(other, UNLOAD)
+    with pytest.raises(InvariantError):
+        gate.resize(foreign, 1, 0)
+    assert shown(gate, 0) == "0/2 +0/0 [all unload 0] []"
+
+
+@pytest.mark.parametrize("capacity", [0, 17, -1])
+def test_a_gate_is_not_resized_to_what_no_gate_can_be(capacity: int) -> None:
+    gate = Gate("m", 2)
+    lease = hold(gate, UNLOAD)
+    enter(gate, INFER, timeout_s=1)
+    with pytest.raises(InvariantError):
+        gate.resize(lease, capacity, 5)
+    assert shown(gate, 5) == "0/2 +1/1 [all unload 5] [infer 5]"
+
+
 # The attempt that never waits
 
 
@@ -387,6 +454,29 @@ def test_at_most_a_thousand_waiters_are_listed_unless_asked() -> None:
         enter(gate, INFER)
     view = gate.snapshot(0)
     assert (view.waiting, len(view.queue)) == (1001, 1000)
+
+
+def test_a_waiter_waits_for_every_lease_and_for_the_one_before_it() -> None:
+    gate = Gate("m", 3)
+    hold(gate)
+    middle = hold(gate)
+    hold(gate)
+    gate.release(middle, 0)
+    for operation in (UNLOAD, INFER, INFER):
+        enter(gate, operation)
+    assert [it.waits_for for it in gate.snapshot(0).queue] == [
+        ("lease:0", "lease:2"),
+        ("lease:0", "lease:2", "waiter:1"),
+        ("lease:0", "lease:2", "waiter:2"),
+    ]
+
+
+def test_a_waiter_waits_for_the_one_who_has_the_whole_model() -> None:
+    gate = Gate("m", 3)
+    hold(gate, UNLOAD)
+    enter(gate, INFER)
+    enter(gate, INFER)
+    assert [it.waits_for for it in gate.snapshot(0).queue] == [("lease:exclusive",), ("lease:exclusive", "waiter:1")]
 
 
 def test_a_gate_shows_itself_in_one_line() -> None:

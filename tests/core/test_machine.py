@@ -52,6 +52,11 @@ class GateMachine(RuleBasedStateMachine):
         for number in list(self.pair.leases):
             self.pair.release(number)
 
+    @rule(capacity=st.integers(min_value=1, max_value=MAX_SLOTS))
+    def resize(self, capacity: int) -> None:
+        if any(lease.slot is None for lease in self.pair.leases.values()):
+            self.pair.resize(capacity)
+
     @rule(pick=_PICKS)
     def withdraw(self, pick: int) -> None:
         if self.pair.waiters:

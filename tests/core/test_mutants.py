@@ -13,19 +13,20 @@ import pytest
 
 from admission_exploration import Scope, explore
 from admission_lockstep import Lockstep
-from antiphon.admission import gate, policy, scheduler
-from antiphon.admission.gate import Gate
+from antiphon.admission import estimates, gate, policy, scheduler
+from antiphon.admission.gate import Decision, Gate, Refusal, Refused, Waiter
 from antiphon.vocabulary.errors import InvariantError
 from antiphon.vocabulary.states import Operation
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """The three modules of admission, one of which may be a mutant."""
+    """The modules of admission, one of which may be a mutant."""
 
     gate: ModuleType = gate
     policy: ModuleType = policy
     scheduler: ModuleType = scheduler
+    estimates: ModuleType = estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,28 @@ MUTANTS = [
         "is_idle:\n            return None, decisions\n        self._entered -= 1\n",
     ),
     Mutant("a clean-up invents deadlines", gate, " if it.deadline < math.inf]", "]"),
+    Mutant(
+        "a resize changes a number and no slot",
+        gate,
+        "self._free = _all_free(capacity)\n        self.capacity = capacity\n        return",
+        "_all_free(capacity)\n        self.capacity = capacity\n        return",
+    ),
+    Mutant(
+        "any holder resizes",
+        gate,
+        "if lease is not self._exclusive:",
+        "if self._exclusive is None and not self._shared:",
+    ),
+    Mutant("a copy of a lease resizes", gate, "if lease is not self._exclusive:", "if lease != self._exclusive:"),
+    Mutant(
+        "a resize does not tell who expired",
+        gate,
+        "capacity = capacity\n        return self._advance(now)\n\n    def withdraw",
+        "capacity = capacity\n        self._advance(now)\n        return []\n\n    def withdraw",
+    ),
+    Mutant("a gate is resized to nothing", gate, "if not 1 <= capacity", "if not 0 <= capacity"),
+    Mutant("a waiter waits for itself", gate, 'f"waiter:{at - 1}"', 'f"waiter:{at}"'),
+    Mutant("the first waiter waits for nobody before it", gate, "held if at == 1 else", "held if at == 0 else"),
     Mutant("one overdue occupant is enough", policy, "max(occupied_since", "min(occupied_since"),
     Mutant(
         "a wait as long as the age is hopeless", policy, "now - youngest > timeout_s", "now - youngest >= timeout_s"
@@ -117,11 +140,68 @@ MUTANTS = [
         "gates = map(self.gate, dict.fromkeys(names))",
     ),
     Mutant("a bulk barrier gives up", scheduler, "timeout_s=0)", "timeout_s=1)"),
+    Mutant("an age does not count", estimates, "mean_run_s - lease.age_s", "mean_run_s"),
+    Mutant(
+        "an overdue run ends in the past", estimates, "max(0.0, mean_run_s - lease.age_s)", "mean_run_s - lease.age_s"
+    ),
+    Mutant("the whole model is one slot", estimates, "return to_go * view.capacity", "return to_go"),
+    Mutant("a spare slot is forgotten", estimates, "to_go + [0.0] * (view.capacity - len(to_go))", "to_go"),
+    Mutant("a manager starts with the first slot", estimates, "start = max(free_in)", "start = free_in[0]"),
+    Mutant(
+        "a manager takes one slot",
+        estimates,
+        "[start + mean_run_s] * len(free_in)",
+        "sorted([start + mean_run_s, *free_in[1:]])",
+    ),
+    Mutant("whole rounds of the unlisted are dropped", estimates, "seconds + rounds * mean_run_s", "seconds"),
+    Mutant("the rest of the unlisted is dropped", estimates, "in range(rest)", "in range(0)"),
+    Mutant("unlisted managers are free", estimates, "managers * mean_run_s if managers", "0 if managers"),
+    Mutant(
+        "the listed count twice",
+        estimates,
+        "requests = view.queued_requests - listed",
+        "requests = view.queued_requests",
+    ),
+    Mutant("a failed publication leaves barriers", scheduler, "gate.withdraw(barrier, now) if", "[] if"),
+    Mutant("a failed publication keeps leases", scheduler, "else gate.release(lease, now)", "else []"),
+    Mutant(
+        "a failed publication tells of its own leases",
+        scheduler,
+        "            else:\n                others.append(decision)",
+        "            others.append(decision)",
+    ),
+    Mutant(
+        "a failed publication tells nobody",
+        scheduler,
+        "                others.append(decision)",
+        "                pass",
+    ),
 ]
 
 
+def prove_estimates(core: Core) -> None:
+    busy = Gate("m", 2)
+    for operation in [Operation.INFER] * 3 + [Operation.UNLOAD] + [Operation.INFER] * 3:
+        busy.submit(operation, 0.0, 0)
+    assert core.estimates.wait_estimates_s(busy.snapshot(4.0), 10) == (6, 16, 26, 26, 36)
+    assert core.estimates.wait_estimates_s(busy.snapshot(40.0), 10) == (0, 10, 20, 20, 30)
+    assert core.estimates.retry_after_s(busy.snapshot(4.0), 10) == 36
+    assert core.estimates.retry_after_s(busy.snapshot(4.0, limit=2), 10) == 36
+    assert core.estimates.retry_after_s(busy.snapshot(4.0, limit=1), 10) == 36
+    managed = Gate("m", 2)
+    for operation in [Operation.LOAD, *[Operation.INFER] * 3]:
+        managed.submit(operation, 0.0, 0)
+    assert core.estimates.wait_estimates_s(managed.snapshot(4.0), 10) == (6, 6, 16)
+    spare = Gate("m", 2)
+    spare.submit(Operation.INFER, 0.0, 0)
+    assert core.estimates.retry_after_s(spare.snapshot(0.0), 10) == 0
+    for since in (3.0, 3.0):
+        spare.submit(Operation.INFER, since, 0)
+    assert core.estimates.retry_after_s(spare.snapshot(4.0, limit=0), 10) == 9
+
+
 def prove_every_small_state(core: Core) -> None:
-    explore(Scope(requests=2, managers=2, timeouts=(0, 1, 2), lateness=1), core.gate)
+    explore(Scope(requests=2, managers=2, timeouts=(0, 1, 2), lateness=1, resizes=(1, 2, 3)), core.gate)
 
 
 def prove_deadlines_survive_a_clean_up(core: Core) -> None:
@@ -176,10 +256,33 @@ def prove_publication(core: Core) -> None:
     assert [each.next_deadline() for each in gates] == [None, None]
 
 
+class FaultyGate(Gate):
+    """A gate that nobody can enter."""
+
+    def submit(self, operation: Operation, now: float, timeout_s: float) -> tuple[Waiter, list[Decision]]:
+        raise MemoryError
+
+
+def prove_a_failed_publication_leaves_nothing(core: Core) -> None:
+    models = core.scheduler.Scheduler()
+    idle, busy, faulty = Gate("idle", 1), Gate("busy", 1), FaultyGate("faulty", 1)
+    for each in (idle, busy, faulty):
+        models.add(each)
+    busy.submit(Operation.INFER, 0.0, 0)
+    late, _ = busy.submit(Operation.INFER, 0.0, 1)
+    with pytest.raises(core.scheduler.PublicationError) as caught:
+        models.publish(["idle", "busy", "faulty"], Operation.BULK_UNLOAD, 1.0)
+    assert caught.value.decisions == [Refused(late, Refusal.EXPIRED)]
+    assert idle.is_idle
+    assert busy.snapshot(1.0).waiting == 0
+
+
 Proof: TypeAlias = Callable[[Core], None]
 PROOFS: list[Proof] = [
+    prove_estimates,
     prove_effective_timeouts,
     prove_publication,
+    prove_a_failed_publication_leaves_nothing,
     prove_deadlines_survive_a_clean_up,
     prove_every_small_state,
 ]
@@ -193,7 +296,7 @@ def test_the_shipped_modules_pass(proof: Proof) -> None:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda it: it.fault)
 def test_a_proof_finds_that(mutant: Mutant) -> None:
     core = _mutated(mutant)
-    with pytest.raises((AssertionError, LookupError)):
+    with pytest.raises((AssertionError, LookupError, core.scheduler.PublicationError)):
         _prove(core)
 
 
@@ -208,6 +311,8 @@ def _mutated(mutant: Mutant) -> Core:
         return Core(gate=broken)
     if mutant.module is scheduler:
         return Core(scheduler=broken)
+    if mutant.module is estimates:
+        return Core(estimates=broken)
     judging = _load(gate)
     vars(judging)["is_hopeless"] = broken.is_hopeless
     return Core(gate=judging, policy=broken)

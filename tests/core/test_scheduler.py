@@ -2,8 +2,8 @@
 
 import pytest
 
-from antiphon.admission.gate import Gate, GateView, Granted
-from antiphon.admission.scheduler import Scheduler
+from antiphon.admission.gate import Decision, Gate, GateView, Granted, Refusal, Refused, Waiter
+from antiphon.admission.scheduler import PublicationError, Scheduler
 from antiphon.vocabulary.errors import InvariantError
 from antiphon.vocabulary.states import Operation
 
@@ -16,6 +16,31 @@ def scheduler(*names: str) -> Scheduler:
     for name in names:
         made.add(Gate(name, 1))
     return made
+
+
+class FaultyGate(Gate):
+    """A gate that can be made to fail at the next entry."""
+
+    fails = False
+
+    def submit(self, operation: Operation, now: float, timeout_s: float) -> tuple[Waiter, list[Decision]]:
+        if self.fails:
+            raise MemoryError("no memory for a waiter")
+        return super().submit(operation, now, timeout_s)
+
+
+def crowd() -> dict[str, FaultyGate]:
+    """A gate in each situation in which a barrier can meet one, at time 2."""
+    gates = {name: FaultyGate(name, 2) for name in ("idle", "running", "managed", "queued", "overtaken")}
+    gates["running"].submit(Operation.INFER, 0, 0)
+    gates["managed"].submit(Operation.LOAD, 0, 0)
+    for _ in range(3):
+        gates["queued"].submit(Operation.INFER, 0, 0)
+    # A barrier expires at 2, and so the request behind it is granted when somebody next calls.
+    gates["overtaken"].submit(Operation.INFER, 0, 0)
+    gates["overtaken"].submit(Operation.UNLOAD, 0, 2)
+    gates["overtaken"].submit(Operation.INFER, 0, 0)
+    return gates
 
 
 def views(made: Scheduler, *names: str) -> list[GateView]:
@@ -88,3 +113,55 @@ def test_a_gates_name_is_taken_once() -> None:
     with pytest.raises(InvariantError):
         made.add(Gate("a", 2))
     assert made.gate("a") is first
+
+
+@pytest.mark.parametrize("failing", list(crowd()))
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_publication_that_fails_part_way_leaves_no_trace(failing: str, reverse: bool) -> None:
+    gates, untouched, made = crowd(), crowd(), Scheduler()
+    for gate in gates.values():
+        made.add(gate)
+    gates[failing].fails = True
+    names = list(reversed(gates)) if reverse else list(gates)
+    with pytest.raises(PublicationError) as caught:
+        made.publish(names, BULK, 2)
+    assert isinstance(caught.value.__cause__, MemoryError)
+    # What is left is as if only the time had been told to the gates that were reached.
+    reached = names[: names.index(failing)]
+    due = [decision for name in reached for decision in untouched[name].expire(2)]
+    assert caught.value.decisions == due
+    assert [gate.snapshot(2) for gate in gates.values()] == [gate.snapshot(2) for gate in untouched.values()]
+
+
+def test_what_was_due_is_told_by_a_publication_that_fails() -> None:
+    gates, made = crowd(), Scheduler()
+    for gate in gates.values():
+        made.add(gate)
+    gates["idle"].fails = True
+    with pytest.raises(PublicationError) as caught:
+        made.publish(["overtaken", "idle"], BULK, 2)
+    expired, granted = caught.value.decisions
+    assert isinstance(expired, Refused)
+    assert expired.reason is Refusal.EXPIRED
+    assert isinstance(granted, Granted)
+    assert gates["overtaken"].release(granted.lease, 3) == []
+
+
+def test_after_a_publication_that_failed_the_next_one_succeeds() -> None:
+    gates, made = crowd(), Scheduler()
+    for gate in gates.values():
+        made.add(gate)
+    gates["queued"].fails = True
+    with pytest.raises(PublicationError):
+        made.publish(gates, BULK, 2)
+    gates["queued"].fails = False
+    barriers, decisions = made.publish(gates, BULK, 2)
+    assert list(barriers) == list(gates)
+    granted = {it.lease.waiter.gate: it.lease.waiter for it in decisions if isinstance(it, Granted)}
+    assert {name: granted.get(name) is barrier for name, barrier in barriers.items()} == {
+        "idle": True,
+        "running": False,
+        "managed": False,
+        "queued": False,
+        "overtaken": False,
+    }

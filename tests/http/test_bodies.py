@@ -115,13 +115,12 @@ def test_of_two_equal_keys_the_last_wins():
         b"{'input':",
         b'{"input": "a"} x',
         b'{"input":"a\xff\xfeb"}',
-        b'{"input":"a\\ud800b"}',
         b"[" * 100_000,
         b'{"input": "a", "unknown": ' + b"[" * 1000 + b"]" * 1000 + b"}",
         b'{"input": "a", "speed": ' + b"9" * 5000 + b"}",
         '{"input": "a"}'.encode("utf-16"),
     ],
-    ids=["empty", "not json", "trailing", "not utf-8", "surrogate", "deep", "deep unknown", "huge number", "utf-16"],
+    ids=["empty", "not json", "trailing", "not utf-8", "deep", "deep unknown", "huge number", "utf-16"],
 )
 def test_what_is_no_json_is_refused(body):
     error = refusal(body)

@@ -2,12 +2,15 @@
 
 import base64
 import json
+import socket
+from urllib.parse import urlsplit
 
 import pytest
 
 import audio_assets
 from controlled_server import CLIP, SPEECH, TASK_RUN, TRANSCRIPTIONS
 from refusals import assert_refused, assert_unharmed
+from server_process import HANG_GUARD_S
 
 CLIP_BASE64 = base64.b64encode(CLIP).decode()
 BOUNDARY = "aBoundaryOfTheTest"
@@ -65,7 +68,7 @@ REFUSALS = {
     "text_of_newlines": (speech(input="\n\r\n"), 400, "input", None),
     "text_of_zero_width": (speech(input="\u200b\u200d\ufeff"), 400, "input", None),
     "text_with_nul": (speech(input="a\0b"), 400, "input", None),
-    "text_of_surrogate": (speech_raw(b'{"model": "tts", "input": "\\ud800"}'), 400, None, None),
+    "text_of_surrogate": (speech_raw(b'{"model": "tts", "input": "\\ud800"}'), 400, "input", None),
     "text_of_bad_utf8": (speech_raw(b'{"model": "tts", "input": "\xff\xfe"}'), 400, None, None),
     "text_missing": (speech_raw(b'{"model": "tts"}'), 400, "input", None),
     "text_of_number": (speech(input=7), 400, "input", None),
@@ -179,6 +182,28 @@ def test_a_file_that_is_no_audio_is_refused_and_harms_nothing(parallel_server, n
 
     assert_refused(refused, 400, param="file")
     assert_unharmed(parallel_server.process, parallel_server.client, parallel_server.transcribe)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"POST /v1/audio/transcriptions HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"\x16\x03\x01\x02\x00 this is TLS\r\n\r\n",
+    ],
+    ids=["negative_length", "two_lengths", "bad_chunk", "tls"],
+)
+def test_what_is_no_http_is_refused_in_the_same_shape(server, raw):
+    address = urlsplit(server.process.url)
+    with socket.create_connection((address.hostname, address.port), timeout=HANG_GUARD_S) as connection:
+        connection.sendall(raw)
+        head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: application/json" in head
+    assert set(json.loads(body)["error"]) == {"message", "type", "param", "code"}
+    assert_unharmed(server.process, server.client, lambda: server.speak("the next good request"))
 
 
 FILENAMES = [

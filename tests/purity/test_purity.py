@@ -78,6 +78,7 @@ def test_there_is_something_to_look_at() -> None:
         "registry",
         "eviction",
         "idle",
+        "estimates",
     }
 
 

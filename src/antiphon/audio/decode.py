@@ -24,7 +24,7 @@ def _accept_all(size: int) -> None:
 
 
 def decode(body: BinaryIO, limits: DecodeLimits, on_growth: Callable[[int], None] = _accept_all) -> Pcm:
-    """Decode an upload at its native rate and channels: interleaved float32, finite, clipped to -1..1.
+    """Decode an upload at its native rate and channels: interleaved float32, finite; floats beyond -1..1 are kept.
 
     `body` must be seekable; it is read from its start and stays open. `on_growth` is told each block's size in bytes
     before it is kept and may raise to refuse it. A file that was cut off gives what is there. Raises InvalidRequest

@@ -1,4 +1,4 @@
-"""Sample formats: bytes of a file into float32 in -1..1, and float32 into 16-bit integers; it knows no container.
+"""Sample formats: a file's bytes into float32, nominally in -1..1, and float32 into 16-bit integers; no container.
 
 Integers are scaled by their full range (2**(bits-1)), 8-bit ones are offset by 128 (Microsoft, mmreg.h); the companded
 ones follow ITU-T G.711 with its tables at 16-bit scale.
@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antiphon.audio.blocks import Samples
+
+LOUDEST = float(2**15)
+"""The largest magnitude that is kept: that of 16-bit samples which somebody stored as floats and never scaled."""
 
 Reader = Callable[[bytes], Samples]
 """Turns the bytes of whole samples into floats."""
@@ -56,12 +59,13 @@ def companded(table: Samples) -> Reader:
 
 
 def presentable(samples: NDArray[np.float32] | NDArray[np.float64]) -> Samples:
-    """What can be played: values that are no numbers or infinite are silence, others are clipped to -1..1.
+    """What an engine can take: values that are no numbers or infinite are silence, others are bounded by `LOUDEST`.
 
     One NaN would otherwise spread through a resampler or a spectrogram into every result, and a huge value overflows.
+    Floats beyond -1..1 are kept: clipping them would destroy what they say.
     """
     finite = np.where(np.isfinite(samples), samples, samples.dtype.type(0))
-    return np.clip(finite, -1, 1).astype(np.float32, copy=False)
+    return np.clip(finite, -LOUDEST, LOUDEST).astype(np.float32, copy=False)
 
 
 def to_int16(samples: Samples) -> NDArray[np.int16]:

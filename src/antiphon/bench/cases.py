@@ -85,21 +85,21 @@ def piper(lab: Lab) -> Case:
     def requests(model_id: str) -> list[bytes]:
         return [speech_request(model_id, text) for text in texts]
 
-    return _engine_case(lab, model, work, requests, repeats=lab.scale.piper_repeats, parallel_targets=(1.7, 1.1))
+    return _engine_case(lab, model, work, requests, (1.7, 1.1))
 
 
 def whisper(lab: Lab) -> Case:
     """Transcription through the server, of clips that Piper speaks first."""
     model, voice = lab.installed("whisper"), lab.installed("piper")
     with lab.another() as studio:
-        clips = spoken(studio.serve([_configured(voice)], parallel=False).url, voice.id)[: lab.scale.sentences]
+        clips = spoken(studio.serve([_configured(voice)], parallel=False).url, voice.id)[: lab.scale.clips]
     files = tuple(str(lab.file("clip.wav", clip)) for clip in clips)
     work = DirectWork(model.family, str(model.path), model.task, _CALLERS, clips=files)
 
     def requests(model_id: str) -> list[bytes]:
         return [form_request("/v1/audio/transcriptions", {"model": model_id}, clip) for clip in clips]
 
-    return _engine_case(lab, model, work, requests, repeats=lab.scale.whisper_repeats, parallel_targets=(None, None))
+    return _engine_case(lab, model, work, requests, (None, None))
 
 
 CASES: Mapping[str, Callable[[Lab], Case]] = {
@@ -116,8 +116,6 @@ def _engine_case(
     model: InstalledModel,
     work: DirectWork,
     requests: Callable[[str], list[bytes]],
-    *,
-    repeats: int,
     parallel_targets: tuple[float | None, float | None],
 ) -> Case:
     """One engine three ways: called directly, through the parallel runtime, and through the serial one."""
@@ -134,12 +132,12 @@ def _engine_case(
     comparisons: list[Comparison] = []
 
     def add(name: str, server: Server, model_id: str, clients: int) -> str:
-        sides.append(_warm(server, name, requests(model_id), repeats, clients))
+        sides.append(_warm(server, name, requests(model_id), clients))
         return name
 
     for callers in _CALLERS:
         plain = f"direct, {callers} callers"
-        sides.append(DirectSide(plain, direct, callers, len(requests("")), repeats))
+        sides.append(DirectSide(plain, direct, callers, len(requests(""))))
         served = add(f"server, {callers} slots", parallel, f"slots-{callers}", callers)
         target = 0.95 if callers == 2 and cores >= 2 else None
         title = f"{model.family}: server / direct, {callers} at a time"
@@ -158,10 +156,10 @@ def _engine_case(
     return Case(model.family, tuple(sides), tuple(comparisons))
 
 
-def _warm(server: Server, name: str, requests: Sequence[bytes], repeats: int, clients: int) -> ServerSide:
+def _warm(server: Server, name: str, requests: Sequence[bytes], clients: int) -> ServerSide:
     """A side whose model is in memory, every slot of it used once."""
     drive(server.url, list(requests[:1]) * clients, clients)
-    return ServerSide(name, server.process, server.url, list(requests) * repeats, clients)
+    return ServerSide(name, server.process, server.url, requests, clients)
 
 
 def _null_server(lab: Lab) -> Server:

@@ -1,7 +1,7 @@
 """The engine without a server: a process that loads a model by its adapter and has N threads call N sessions.
 
 `python -m antiphon.bench.direct FILE` reads a `DirectWork` as JSON, loads, says "ready", and then answers each line
-"CALLERS REPEATS" of its input with "done" when every input was worked off REPEATS times.
+of its input, a number of callers, with "done" when they have worked off every piece.
 """
 
 import json
@@ -65,8 +65,7 @@ def main(work: DirectWork) -> None:
         work_off(requests[:1] * len(sessions), [_caller(session) for session in sessions])
     _say(READY)
     for line in sys.stdin:
-        callers, repeats = map(int, line.split())
-        work_off(requests * repeats, [_caller(session) for session in crowds[callers]])
+        work_off(requests, [_caller(session) for session in crowds[int(line)]])
         _say(DONE)
 
 

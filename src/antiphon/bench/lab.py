@@ -20,17 +20,16 @@ from antiphon.vocabulary.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much work one turn is. Units: numbers of requests, cycles and repetitions."""
+    """How much work one turn is. Units: numbers of requests, cycles, sentences and clips."""
 
     noop_requests: int = 2000
     gate_cycles: int = 20_000
     sentences: int = 8
-    piper_repeats: int = 2
-    whisper_repeats: int = 1
+    clips: int = 4
 
 
 FULL = Scale()
-QUICK = Scale(noop_requests=200, gate_cycles=2000, sentences=2, piper_repeats=1)
+QUICK = Scale(noop_requests=200, gate_cycles=2000, sentences=2, clips=2)
 
 
 @dataclass(frozen=True, slots=True)

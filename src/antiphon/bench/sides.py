@@ -27,22 +27,21 @@ class ServerSide:
 
 
 class DirectSide:
-    """An engine that is called without a server, by `callers` threads; `inputs` pieces, `repeats` times over."""
+    """An engine that is called without a server, by `callers` threads; its process was given `inputs` pieces."""
 
-    def __init__(self, name: str, process: Measured, callers: int, inputs: int, repeats: int) -> None:
+    def __init__(self, name: str, process: Measured, callers: int, inputs: int) -> None:
         self.name = name
         self._process = process
         self._callers = callers
         self._inputs = inputs
-        self._repeats = repeats
 
     def measure(self) -> Sample:
         """Have them all worked off."""
         before_s, started_s = self._process.cpu_s(), time.perf_counter()
-        self._process.tell(f"{self._callers} {self._repeats}")
+        self._process.tell(str(self._callers))
         self._process.wait_for(lambda line: line == DONE, timeout_s=600.0)
         wall_s = time.perf_counter() - started_s
-        return Sample(self._inputs * self._repeats, wall_s, self._process.cpu_s() - before_s)
+        return Sample(self._inputs, wall_s, self._process.cpu_s() - before_s)
 
 
 class ServerStart:

@@ -4,6 +4,7 @@ It knows bytes, pydantic models and domain errors; not what a route does with th
 """
 
 import asyncio
+import json
 import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
@@ -74,6 +75,9 @@ async def read_json(request: Request, model: type[M], limit_bytes: int, *, requi
         parsed = model.model_validate_json(raw, strict=True)
     except ValidationError as exc:
         faults = exc.errors(include_url=False, include_context=False, include_input=False)
+        if faults[0]["type"] == "json_invalid":
+            with suppress(ValueError, RecursionError):
+                _refuse_unfit(json.loads(raw), ())  # half of a surrogate pair is all that this parser takes besides
         raise invalid_request(_place_of(faults[0], raw), faults[0]["msg"]) from exc
     _refuse_unfit(parsed, ())
     return parsed
@@ -202,10 +206,12 @@ def _place_of(fault: ErrorDetails, raw: bytes) -> JsonPath:
 
 
 def _refuse_unfit(value: object, place: JsonPath) -> None:
-    """Refuse what JSON parsers let through and no engine can use: NaN, infinities, and NUL in a text."""
+    """Refuse what JSON parsers let through and no engine can use: NaN, infinities, NUL, half of a surrogate pair."""
     match value:
         case str() if "\0" in value:
             raise invalid_request(place, "a text must not hold a NUL character")
+        case str() if not value.isprintable() and any("\ud800" <= char <= "\udfff" for char in value):
+            raise invalid_request(place, "a text must not hold half of a surrogate pair")
         case float() if not math.isfinite(value):
             raise invalid_request(place, "a number must be finite")
         case BaseModel():

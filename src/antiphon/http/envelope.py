@@ -54,6 +54,11 @@ TABLE: Mapping[type[errors.AntiphonError], Row] = {
     errors.PackageError: Row(500, "server_error", "a model package is not usable; the server's log says why"),
 }
 
+MALFORMED: ErrorBody = {
+    "error": {"message": "the request is not HTTP", "type": "invalid_request_error", "param": None, "code": None}
+}
+"""The answer to bytes that are no request."""
+
 INTERNAL: ErrorBody = {
     "error": {"message": "internal error", "type": "server_error", "param": None, "code": "internal_error"}
 }

@@ -1,5 +1,6 @@
 """The default listener: uvicorn on a socket that is ours."""
 
+import json
 import signal
 import socket
 import threading
@@ -9,7 +10,9 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from antiphon.http.envelope import MALFORMED
 from antiphon.vocabulary.errors import ConfigError
 
 _BACKLOG = 2048
@@ -31,6 +34,18 @@ def address_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+class _Protocol(HttpToolsProtocol):
+    """uvicorn's protocol, but for its answer to what is no HTTP: that is in the shape of all errors."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer and close the connection; `msg` is only for the log, where uvicorn has written it."""
+        del msg
+        body = json.dumps(MALFORMED).encode()
+        head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head.encode() + body)
+        self.transport.close()
+
+
 class Listener(uvicorn.Server):
     """Serves one application on one socket until a stop signal; afterwards `serve` returns, and the process goes on."""
 
@@ -39,7 +54,7 @@ class Listener(uvicorn.Server):
             uvicorn.Config(
                 app,
                 loop="uvloop",
-                http="httptools",
+                http=_Protocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -73,9 +73,9 @@ class LeaseDesk:
         """Take back `open_held_gate`, before anyone else has seen the gate."""
         self._scheduler.remove(lease.waiter.gate)
 
-    def view(self, model_id: str) -> GateView:
-        """The gate's leases and queue at this moment."""
-        return self._scheduler.gate(model_id).snapshot(self._clock.now())
+    def view(self, model_id: str, limit: int = 1000) -> GateView:
+        """The gate's leases and queue at this moment, with at most `limit` waiters listed."""
+        return self._scheduler.gate(model_id).snapshot(self._clock.now(), limit)
 
     def is_idle(self, model_id: str) -> bool:
         """Whether nobody holds or waits for a lease on the model."""

@@ -29,7 +29,7 @@ class ParallelServerState(ModelRuntime):
         return True
 
     def _view(self, entry: Entry) -> ModelView:
-        gate = self._desk.view(entry.id)
+        gate = self._desk.view(entry.id, limit=0)
         return replace(
             super()._view(entry),
             slots=entry.registration.spec.slots,

@@ -1,8 +1,8 @@
 """Cuts a text into pieces that espeak-ng can take. It knows no phonemes and never changes what is to be read.
 
 espeak-ng holds what it reads in fixed buffers: 800 bytes a clause, 160 a word, 80 for the letters of an abbreviation
-such as "u.s.a.". Beyond the first two it drops characters; beyond the last, "a.a.a." 49 times over, it overwrites its
-stack and the process dies (espeak-ng 1.52, `CheckDottedAbbrev`). So it is only given what fits all three.
+such as "u.s.a.". Beyond the first two it drops characters; beyond the last it overwrites its stack, and at a hundred
+letters the process dies (`CheckDottedAbbrev`, seen with piper-tts 1.8.0). So it is only given what fits all three.
 """
 
 import re

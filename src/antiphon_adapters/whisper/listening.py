@@ -66,8 +66,16 @@ def _stretches(pcm: Pcm) -> "Iterator[tuple[int, NDArray[np.float32]]]":
         if len(samples) - end > 0:
             end = end - SEARCH_SAMPLES + _quietest(samples[end - SEARCH_SAMPLES : end])
         # One sample that is no number would silence the detector for the rest of the stretch.
-        yield start, np.nan_to_num(samples[start:end], nan=0.0, posinf=0.0, neginf=0.0)
+        yield start, _within_full_scale(np.nan_to_num(samples[start:end], nan=0.0, posinf=0.0, neginf=0.0))
         start = end
+
+
+def _within_full_scale(samples: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Turn down what goes beyond -1..1: the detector of speech knows no such sound, and clipped words are others."""
+    import numpy as np
+
+    peak = max(float(samples.max(initial=0.0)), -float(samples.min(initial=0.0)))
+    return samples if peak <= 1.0 else samples / np.float32(peak)
 
 
 def _quietest(samples: "NDArray[np.float32]") -> int:

@@ -74,6 +74,8 @@ def _languages(tokens: list[object]) -> tuple[str, ...]:
 def _read_json(file: Path, kind: type[_T]) -> _T:
     try:
         value = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise ConfigError(f"{file.name} cannot be read") from exc
     except ValueError as exc:
         raise ConfigError(f"{file.name} is not JSON") from exc
     if not isinstance(value, kind):

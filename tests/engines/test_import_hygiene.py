@@ -1,0 +1,41 @@
+"""Finding an adapter and inspecting a model must not import an engine, nor numpy."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ENGINES = {"onnxruntime", "onnx", "ctranslate2", "faster_whisper", "piper", "numpy"}
+
+SCRIPT = """
+import importlib, sys
+from antiphon.vocabulary.spec import ModelSpec
+from antiphon.vocabulary.tasks import Task
+
+module, adapter, family, task, path = sys.argv[1:]
+getattr(importlib.import_module(module), adapter)().inspect(ModelSpec("x", family, path, Task(task)))
+print(" ".join(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+
+def imported_by(module: str, adapter: str, family: str, task: str, path: Path) -> set[str]:
+    """The top-level modules that are in memory after an inspect in a fresh interpreter."""
+    command = [sys.executable, "-c", SCRIPT, module, adapter, family, task, str(path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return set(run.stdout.split())
+
+
+def test_inspecting_a_voice_imports_no_engine(tiny_voice: Callable[..., Path]) -> None:
+    imported = imported_by("antiphon_adapters.piper", "PiperAdapter", "piper", "tts", tiny_voice())
+    assert "antiphon_adapters" in imported
+    assert not imported & ENGINES
+
+
+@pytest.mark.engine
+def test_inspecting_a_whisper_model_imports_no_engine(installed: Callable[[str], str]) -> None:
+    folder = Path(installed("whisper-tiny-en"))
+    imported = imported_by("antiphon_adapters.whisper", "WhisperAdapter", "whisper", "asr", folder)
+    assert "antiphon_adapters" in imported
+    assert not imported & ENGINES

@@ -1,0 +1,223 @@
+"""The installed models transcribe speech that Piper made, the same on every slot, and invent nothing."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+import jiwer
+import numpy as np
+import pytest
+
+from antiphon.ports.adapter import LoadedModel
+from antiphon.vocabulary.audio import AudioChunk, Pcm
+from antiphon.vocabulary.errors import InvalidRequest
+from antiphon.vocabulary.tasks import Cancellation, Final, OptionValue, TaskRequest, TaskResult, TextDelta
+from antiphon_adapters.whisper.session import WhisperSession
+
+pytestmark = pytest.mark.engine
+
+RATE = 16000
+Spoken = Callable[[str], Pcm]
+FourAnswers = Callable[[LoadedModel, Sequence[TaskRequest]], list[TaskResult]]
+
+PLAIN = jiwer.Compose([jiwer.ToLowerCase(), jiwer.RemovePunctuation(), jiwer.RemoveMultipleSpaces(), jiwer.Strip()])
+
+
+def hear(session: WhisperSession, audio: Pcm, text: str | None = None, **options: OptionValue) -> TaskResult:
+    request = TaskRequest(audio=audio, text=text, options=options)
+    session.prepare(request)
+    return session.run(request)
+
+
+def joined(*clips: Pcm, gap_s: float = 0.0) -> Pcm:
+    gap = bytes(4 * round(gap_s * RATE))
+    return Pcm.from_bytes(gap.join(clip.samples.tobytes() for clip in clips), RATE)
+
+
+def silence(seconds: float) -> Pcm:
+    return Pcm.from_bytes(bytes(4 * round(seconds * RATE)), RATE)
+
+
+# What is heard.
+
+
+def test_sentences_come_back_as_they_were_spoken(
+    whisper: WhisperSession, spoken: Spoken, sentences: Sequence[str]
+) -> None:
+    texts = [hear(whisper, spoken(sentence)).text or "" for sentence in sentences]
+    assert jiwer.wer([PLAIN(sentence) for sentence in sentences], [PLAIN(text) for text in texts]) <= 0.05
+
+
+def test_both_ends_of_a_recording_with_a_long_pause_are_heard(
+    whisper: WhisperSession, spoken: Spoken, sentences: Sequence[str]
+) -> None:
+    clips = [spoken(sentence) for sentence in sentences[:2]]
+    result = hear(whisper, joined(*clips, gap_s=8.0), word_timestamps=True)
+    assert PLAIN(result.text or "") == PLAIN(" ".join(sentences[:2]))
+    late = clips[0].frames + 8 * RATE
+    second = next(word for word in result.words if word.text == "We")
+    assert abs(second.start_sample - late) < RATE // 2
+
+
+def test_words_lie_in_order_inside_the_recording(
+    whisper: WhisperSession, spoken: Spoken, sentences: Sequence[str]
+) -> None:
+    clip = spoken(sentences[0])
+    result = hear(whisper, clip, word_timestamps=True)
+    assert PLAIN(" ".join(word.text for word in result.words)) == PLAIN(result.text or "")
+    edges = [edge for word in result.words for edge in (word.start_sample, word.end_sample)]
+    assert edges == sorted(edges)
+    assert edges[-1] <= clip.frames
+    assert all(word.confidence is not None and 0 <= word.confidence <= 1 for word in result.words)
+
+
+def test_words_are_told_only_when_they_are_asked_for(whisper: WhisperSession, spoken: Spoken) -> None:
+    result = hear(whisper, spoken("Put the letters on the table by the door."))
+    assert result.words == ()
+    assert len(result.segments) == 1
+
+
+def test_a_result_is_plain_numbers(whisper: WhisperSession, spoken: Spoken, sentences: Sequence[str]) -> None:
+    result = hear(whisper, spoken(sentences[1]), word_timestamps=True)
+    text = json.dumps([asdict(part) for part in (*result.segments, *result.words)], allow_nan=False)
+    assert json.loads(text)[0]["temperature"] == 0.0
+    assert all(type(part.start_sample) is int for part in (*result.segments, *result.words))
+
+
+def test_a_prompt_reaches_the_model_as_plain_text(
+    whisper: WhisperSession, spoken: Spoken, sentences: Sequence[str]
+) -> None:
+    clip = spoken(sentences[1])
+    plain, guided = hear(whisper, clip), hear(whisper, clip, "We walked <|endoftext|> along the river.")
+    assert guided.text == plain.text
+    assert guided.segments != plain.segments
+
+
+# Silence and scraps.
+
+
+@pytest.mark.parametrize("options", [{}, {"word_timestamps": True}])
+def test_silence_says_nothing_in_no_language(multilingual: WhisperSession, options: dict[str, OptionValue]) -> None:
+    result = hear(multilingual, silence(6), **options)  # AUD-13
+    assert (result.text, result.language, result.segments, result.words) == ("", None, (), ())
+
+
+def test_noise_says_nothing(whisper: WhisperSession) -> None:  # AUD-13
+    noise = np.random.Generator(np.random.PCG64(2)).standard_normal(6 * RATE) * 0.05
+    result = hear(whisper, Pcm.from_bytes(noise.astype(np.float32).tobytes(), RATE))
+    assert (result.text, result.language, result.segments) == ("", "en", ())
+
+
+@pytest.mark.parametrize("vad_filter", [True, False])
+@pytest.mark.parametrize("frames", [1, 16, 160, 800, 1584])
+def test_a_scrap_says_nothing(
+    whisper: WhisperSession, spoken: Spoken, sentences: Sequence[str], frames: int, vad_filter: bool
+) -> None:
+    scrap = Pcm(spoken(sentences[0]).samples[RATE : RATE + frames], RATE)  # AUD-12
+    result = hear(whisper, scrap, word_timestamps=True, vad_filter=vad_filter)
+    assert (result.text, result.segments, result.words) == ("", (), ())
+
+
+@pytest.mark.parametrize("frames", [1600, 1601, 1760, 1920])
+def test_the_shortest_clips_that_are_listened_to_raise_nothing(
+    whisper: WhisperSession, spoken: Spoken, sentences: Sequence[str], frames: int
+) -> None:
+    scrap = Pcm(spoken(sentences[0]).samples[RATE : RATE + frames], RATE)
+    result = hear(whisper, scrap, word_timestamps=True, vad_filter=False)
+    assert all(segment.end_sample <= frames for segment in result.segments)
+
+
+# Sameness.
+
+
+def test_sixteen_clips_on_four_slots_are_heard_as_they_are_serially(
+    whisper: WhisperSession,
+    whisper_model: LoadedModel,
+    spoken: Spoken,
+    sixteen_sentences: Sequence[str],
+    answers_of_four: FourAnswers,
+) -> None:
+    requests = [
+        TaskRequest(audio=spoken(sentence), options={"word_timestamps": True}) for sentence in sixteen_sentences
+    ]
+    serial = [whisper.run(request) for request in requests]
+    assert len({result.text for result in serial}) == 16
+    assert answers_of_four(whisper_model, requests) == serial
+
+
+# Language.
+
+
+def test_the_language_is_found(multilingual: WhisperSession, spoken: Spoken, sentences: Sequence[str]) -> None:
+    result = hear(multilingual, spoken(sentences[1]))
+    assert result.language == "en"
+    assert jiwer.wer(PLAIN(sentences[1]), PLAIN(result.text or "")) <= 0.25
+
+
+def test_a_named_language_is_kept(multilingual: WhisperSession, spoken: Spoken, sentences: Sequence[str]) -> None:
+    result = multilingual.run(TaskRequest(audio=spoken(sentences[1]), language="de"))
+    assert result.language == "de"
+
+
+@pytest.mark.parametrize("language", ["xx", "English", "en-US", ""])
+def test_an_unknown_language_is_refused(multilingual: WhisperSession, language: str) -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        multilingual.prepare(TaskRequest(audio=silence(1), language=language))
+    assert refusal.value.param == "language"
+
+
+def test_an_english_model_refuses_other_languages(whisper: WhisperSession) -> None:
+    with pytest.raises(InvalidRequest, match=r"language must be one of en$"):
+        whisper.prepare(TaskRequest(audio=silence(1), language="de"))
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        TaskRequest(),
+        TaskRequest(audio=Pcm.from_bytes(bytes(400), 8000)),
+        TaskRequest(audio=Pcm.from_bytes(bytes(400), RATE, 2)),
+        TaskRequest(audio=silence(1), text="a\ud800b"),
+        TaskRequest(audio=silence(1), options={"temperature": 1.5}),
+        TaskRequest(audio=silence(1), options={"beam_size": 0}),
+    ],
+)
+def test_a_bad_request_is_refused(whisper: WhisperSession, request_: TaskRequest) -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        whisper.prepare(request_)
+    assert refusal.value.param is not None
+
+
+def test_live_audio_is_refused(whisper: WhisperSession) -> None:
+    live = iter([AudioChunk(silence(1), 0)])
+    with pytest.raises(InvalidRequest):
+        next(whisper.stream(TaskRequest(audio=silence(1)), live))
+
+
+# Streams.
+
+
+def test_a_stream_joins_to_what_an_offline_call_answers(
+    whisper: WhisperSession, spoken: Spoken, sentences: Sequence[str]
+) -> None:
+    clips = [spoken(sentence) for sentence in sentences]
+    request = TaskRequest(audio=joined(*clips, gap_s=1.0))
+    *deltas, final = whisper.stream(request, None)
+    assert len(deltas) > 1
+    assert isinstance(final, Final)
+    assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == final.result.text
+    assert final.result == whisper.run(request)
+
+
+def test_a_cancelled_transcription_ends_at_the_next_segment(
+    whisper: WhisperSession, spoken: Spoken, sentences: Sequence[str]
+) -> None:
+    cancellation = Cancellation()
+    clips = [spoken(sentence) for sentence in sentences]
+    events = whisper.stream(TaskRequest(audio=joined(*clips, gap_s=1.0), cancellation=cancellation), None)
+    next(events)
+    cancellation.cancel()
+    assert [type(event) for event in events] == [Final]
