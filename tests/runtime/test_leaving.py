@@ -173,19 +173,19 @@ async def test_a_client_that_merely_left_is_no_fault(stage, caplog):
 
 
 async def test_an_engine_that_never_returns_costs_its_own_slot_and_no_other(wide):
-    checkpoint = wide.model()
+    checkpoint = wide.model("hung")
     wide.model("b")
     wide.hung = True
     checkpoint.set("run.hang.forever")
-    hung = wide.say("forever")
+    hung = wide.say("forever", "hung")
     await checkpoint.await_for("run")
-    others = [wide.say(f"a{number}") for number in range(8)] + [wide.say("b", "b")]
+    others = [wide.say(f"a{number}", "hung") for number in range(8)] + [wide.say("b", "b")]
     await asyncio.gather(*others)
-    assert wide.runtime.view("a").active_slots == 1
+    assert wide.runtime.view("hung").active_slots == 1
     await wide.runtime.unload("b")
     hung.cancel()
     await asyncio.gather(hung, return_exceptions=True)
-    assert wide.runtime.view("a").active_slots == 1
+    assert wide.runtime.view("hung").active_slots == 1
     for task in wide.runtime._tasks._running:
         task.cancel()
     await wide.runtime._tasks.join()

@@ -53,6 +53,7 @@ class Watching(ControlledAdapter):
         for thread in threading.enumerate():
             if thread.name.startswith("antiphon-a-"):
                 thread.join(30)
+                assert not thread.is_alive(), thread.name
         return [model() for model in self.loaded if model() is not None]
 
 
