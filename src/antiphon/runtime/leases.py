@@ -47,8 +47,9 @@ class LeaseDesk:
     was granted before its coroutine could run.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, make_gate: Callable[[str, int], Gate] = Gate) -> None:
         self._clock = clock
+        self._make_gate = make_gate
         self._scheduler = Scheduler()
         self._pending: dict[Waiter, asyncio.Future[Lease]] = {}
         self._alarms: dict[str, tuple[float, Timer]] = {}
@@ -58,11 +59,11 @@ class LeaseDesk:
 
     def open_gate(self, model_id: str, capacity: int) -> None:
         """Add the gate of a new model."""
-        self._scheduler.add(Gate(model_id, capacity))
+        self._scheduler.add(self._make_gate(model_id, capacity))
 
     def open_held_gate(self, model_id: str, capacity: int, operation: Operation) -> Lease:
         """Add the gate of a new model with its exclusive lease taken: nobody can come between."""
-        gate = Gate(model_id, capacity)
+        gate = self._make_gate(model_id, capacity)
         lease, _ = gate.try_exclusive(operation, self._clock.now())
         if lease is None:
             raise InvariantError(f"the new {gate} is not idle")

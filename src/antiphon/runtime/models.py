@@ -46,7 +46,7 @@ class ModelRuntime:
 
     def __init__(self, ports: RuntimePorts) -> None:
         self._ports = ports
-        self._desk = LeaseDesk(ports.clock)
+        self._desk = LeaseDesk(ports.clock, ports.make_gate)
         self._tasks = OwnedTasks()
         self._residents = Residents(ports, self._desk, self._tasks)
         self._registrar = Registrar(self._residents, self._desk, self._max_slots)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from antiphon.admission.gate import Gate
 from antiphon.ports.clock import Clock
 from antiphon.ports.codec import Codec
 from antiphon.ports.host import HostFactory
@@ -27,6 +28,7 @@ class RuntimePorts:
     """What a runtime acts through.
 
     Units: `busy_timeout_ms` is the server's default wait, 0 without bound. `max_slots_of` is what the audit list allows.
+    `make_gate` makes a model's gate from its name and its slots: one that keeps a journal can stand in its place.
     """
 
     clock: Clock
@@ -37,3 +39,4 @@ class RuntimePorts:
     busy_timeout_ms: int
     limits: ResidencyLimits = field(default_factory=ResidencyLimits)
     max_slots_of: Callable[[ModelSpec], int] = audited_slots
+    make_gate: Callable[[str, int], Gate] = Gate
