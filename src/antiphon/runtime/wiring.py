@@ -27,8 +27,8 @@ class ResidencyLimits:
 class RuntimePorts:
     """What a runtime acts through.
 
-    Units: `busy_timeout_ms` is the server's default wait, 0 without bound. `max_slots_of` is what the audit list allows.
-    `make_gate` makes a model's gate from its name and its slots: one that keeps a journal can stand in its place.
+    Units: `busy_timeout_ms` is the server's default wait, 0 without bound. `max_slots_of` is what the audit list
+    allows. `make_gate` makes a model's gate from its name and its slots: one that keeps a journal can take its place.
     """
 
     clock: Clock
