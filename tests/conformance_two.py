@@ -56,7 +56,13 @@ def reconfigure(model: Model, revision: str = "v2") -> tuple[Pending, Controlled
 
 
 class TwoModels:
-    """A and B, with the older work that a situation begins with."""
+    """A and B, with the older work that a situation begins with.
+
+    Where it begins with an operation on A, that is `manager`, and `replacement` the checkpoint that it registers.
+    """
+
+    manager: Pending
+    replacement: ControlledCheckpoint
 
     def __init__(self, server: Server, *, a_loaded: bool = True) -> None:
         self.a = server.new_model(loaded=a_loaded)
@@ -85,8 +91,8 @@ class TwoModels:
         model.checkpoint.wait_for("load", loads + 1)
 
     def run_older(self, model: Model, count: int) -> None:
-        """Have a ready model run `count` requests, each of which is held."""
-        for number in range(count):
+        """Have a ready model run `count` requests in all, each of which is held."""
+        for number in range(len(self._older[model]), count):
             text = f"older {number}"
             model.checkpoint.hold("run", text)
             self._infer_older(model, text)
