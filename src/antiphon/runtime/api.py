@@ -76,6 +76,7 @@ class Unloaded:
 class ModelView:
     """A model as status shows it. The last four are None where the runtime does not report them.
 
+    `loaded` says whether a pool is published; one that is to be replaced still is, until it is retired.
     `max_parallel_slots` is None until a pool is published, and again once it is retired (rule.status_fields).
     """
 
@@ -83,15 +84,11 @@ class ModelView:
     capability: Capability
     state: ModelState
     last_error: str | None
+    loaded: bool
     slots: int | None = None
     active_slots: int | None = None
     queued_requests: int | None = None
     max_parallel_slots: int | None = None
-
-    @property
-    def loaded(self) -> bool:
-        """Whether a pool is published."""
-        return self.state is ModelState.READY
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from antiphon.admission.estimates import drain_s
 from antiphon.residency.eviction import plan_eviction
 from antiphon.runtime.api import Foresight
 from antiphon.runtime.leases import LeaseDesk
@@ -62,10 +61,9 @@ class Planner:
         return tuple(idle[: plan.excess])
 
     def _longest_wait_s(self, residents: Sequence[Resident]) -> float | None:
-        waits = []
+        longest_s = 0.0
         for resident in residents:
-            view, mean_s = self._desk.view(resident.entry.id), self._desk.run_times(resident.entry.id).mean_run_s
-            if view.leases and mean_s is None:
+            if (wait_s := self._desk.drain_s(resident.entry.id)) is None:
                 return None
-            waits.append(drain_s(view, mean_s or 0.0))
-        return max(waits, default=0.0)
+            longest_s = max(longest_s, wait_s)
+        return longest_s

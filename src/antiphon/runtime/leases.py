@@ -2,10 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, assert_never
 
-from antiphon.admission.estimates import RunTimes, retry_after_s
+from antiphon.admission.estimates import RunTimes, drain_s, retry_after_s
 from antiphon.admission.gate import Decision, Gate, GateView, Granted, Lease, Refusal, Refused, Waiter
 from antiphon.admission.scheduler import PublicationError, Scheduler
 from antiphon.ports.clock import Clock, Timer
@@ -17,7 +18,7 @@ _UNMEASURED_S = 1.0
 
 
 class Claim:
-    """A place in a model's queue, or what came of it. It must be awaited; the caller releases the lease that it gives.
+    """A place in a model's queue, or what came of it. It must be awaited, once; the caller releases the lease.
 
     Raises ServerBusy there when the wait ended without a lease, or would have been hopeless.
     """
@@ -28,16 +29,22 @@ class Claim:
         self._desk = desk
         self._gate = gate
         self._waiter = waiter
-        self._future = future
+        self._future: asyncio.Future[Lease] | None = future
 
     @property
     def lease(self) -> Lease | None:
-        """The lease, where it is granted already."""
+        """The lease, where it is granted already and was not taken yet."""
         future = self._future
-        return future.result() if future.done() and not future.cancelled() and not future.exception() else None
+        if future is None or not future.done() or future.cancelled() or future.exception() is not None:
+            return None
+        return future.result()
 
     def __await__(self) -> Generator[Any, Any, Lease]:
-        return self._desk.granted(self._gate, self._waiter, self._future).__await__()
+        # Kept here, a refusal would refer to itself through the frames that hold this claim.
+        future, self._future = self._future, None
+        if future is None:
+            raise InvariantError(f"{self._waiter} is awaited a second time")
+        return self._desk.granted(self._gate, self._waiter, future).__await__()
 
 
 class LeaseDesk:
@@ -132,6 +139,21 @@ class LeaseDesk:
         self._deliver(gate, gate.release(lease, self._clock.now()))
         if gate.is_idle:
             self.on_idle(gate.name)
+
+    @contextmanager
+    def holding(self, lease: Lease) -> Iterator[Lease]:
+        """Give a lease back at the end of the block, however that ends."""
+        try:
+            yield lease
+        finally:
+            self.release(lease)
+
+    def drain_s(self, model_id: str) -> float | None:
+        """How long all that the model does and has waiting will take; None where it is busy and was never measured."""
+        view, mean_s = self.view(model_id, limit=0), self.run_times(model_id).mean_run_s
+        if view.leases and mean_s is None:
+            return None
+        return drain_s(view, mean_s or 0.0)
 
     def close(self) -> None:
         """Stop the alarms."""

@@ -26,7 +26,7 @@ from antiphon.runtime.api import (
 from antiphon.runtime.foresight import Planner
 from antiphon.runtime.leases import Claim, LeaseDesk
 from antiphon.runtime.owned import AbandonedError, OwnedTasks, log_unheard
-from antiphon.runtime.pool import Pool
+from antiphon.runtime.pool import Pool, abandon
 from antiphon.runtime.registration import Registrar
 from antiphon.runtime.residents import Resident, Residents
 from antiphon.runtime.streams import LeasedStream, StreamEnding
@@ -119,7 +119,7 @@ class ModelRuntime:
         resident = self._residents.get(spec.id)  # only now: inspecting awaited, and another may have come first
         if resident is None:
             return await self._register_new(registration, capability)
-        if strategy is Strategy.SIDE_BY_SIDE and resident.pool is not None:
+        if strategy is Strategy.SIDE_BY_SIDE and resident.pool is not None and resident.entry.registration.spec != spec:
             return await self._tasks.attend(self._replace_aside(resident, registration, capability, busy_timeout_ms))
 
         async def replace_it(resident: Resident, lease: Lease) -> None:
@@ -185,7 +185,8 @@ class ModelRuntime:
         raise NotImplementedError
 
     def _view(self, entry: Entry) -> ModelView:
-        return ModelView(entry.registration, entry.capability, entry.state, entry.last_error)
+        loaded = entry.facts is not None
+        return ModelView(entry.registration, entry.capability, entry.state, entry.last_error, loaded)
 
     def _status(self, entry: Entry) -> ModelStatus:
         gate, mean_s = self._desk.view(entry.id), self._desk.run_times(entry.id).mean_run_s
@@ -236,26 +237,21 @@ class ModelRuntime:
         return await self._tasks.attend(self._act(resident, claim, action))
 
     async def _act(
-        self, resident: Resident, claim: Awaitable[Lease], action: Callable[[Resident, Lease], Awaitable[None]]
+        self, resident: Resident, claim: Claim, action: Callable[[Resident, Lease], Awaitable[None]]
     ) -> ModelView:
-        lease = await claim
-        try:
+        with self._desk.holding(await claim) as lease:
             await action(resident, lease)
             return self._view(resident.entry)
-        finally:
-            self._release(resident, lease)
 
     async def _register_new(self, registration: Registration, capability: Capability) -> ModelView:
         resident, lease = self._registrar.publish(registration, capability, self._ports.clock.now())
 
-        async def held() -> Lease:
-            return lease
+        async def load() -> ModelView:
+            with self._desk.holding(lease):
+                await self._registrar.load_new(resident)
+                return self._view(resident.entry)
 
-        async def load(resident: Resident, lease: Lease) -> None:
-            del lease
-            await self._registrar.load_new(resident)
-
-        return await self._tasks.attend(self._act(resident, held(), load))
+        return await self._tasks.attend(load())
 
     async def _replace_aside(
         self, resident: Resident, registration: Registration, capability: Capability, busy_timeout_ms: int | None
@@ -272,22 +268,21 @@ class ModelRuntime:
                 if resident.entry.metadata is seen and resident.pool is not None:
                     await self._registrar.flip(resident, lease, registration, capability, built.pop())
                 else:
+                    await abandon(built.pop().host)
                     await self._registrar.replace(resident, lease, registration, capability)
 
             try:
+                self._require_open()  # once it closes, nothing may be loaded behind its barriers
                 claim = self._claim(resident, Operation.LOAD, busy_timeout_ms)
                 return await self._act(resident, claim, swap)
             finally:
                 for unused in built:
-                    await self._residents.destroy(resident, unused)
+                    await abandon(unused.host)
 
     async def _free_in_bulk(self, resident: Resident, claim: Claim, detached: Pool | None) -> None:
-        lease = await claim
-        try:
+        with self._desk.holding(await claim):
             await self._residents.destroy(resident, detached)
             await self._residents.unload(resident)
-        finally:
-            self._release(resident, lease)
 
     async def _run(
         self,
@@ -298,7 +293,7 @@ class ModelRuntime:
         finish: Callable[[TaskResult, Timing], Awaitable[T]],
     ) -> T:
         now = self._ports.clock.now
-        try:
+        with self._desk.holding(lease):
             loading = now()
             pool, (request,) = await self._prepare(resident, inference.bind, [inference.request], inference.interface)
             started = now()
@@ -306,8 +301,6 @@ class ModelRuntime:
             _require_attended(request)
             self._desk.run_times(resident.entry.id).note_run(now() - started)
             return await finish(result, Timing(lease.since - asked, started - loading, now() - started))
-        finally:
-            self._release(resident, lease)
 
     async def _start_stream(
         self, resident: Resident, inference: Inference, lease: Lease
@@ -332,10 +325,11 @@ class ModelRuntime:
         try:
             pool, flow = await start()
         except BaseException:
-            self._release(resident, lease)
+            self._desk.release(lease)
             raise
         load_s = self._ports.clock.now() - loading
-        ending = StreamEnding(flow, partial(self._release, resident, lease), self._tasks, self._ports.clock)
+        over = partial(self._stream_over, resident, lease)
+        ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
         # Where nobody takes this stream any more, it is dropped here, and so ended by its finaliser.
         return LeasedStream(ending, pool.facts, lease.since - asked, load_s)
 
@@ -368,8 +362,9 @@ class ModelRuntime:
             with suppress(AntiphonError):  # the observer has heard of it, and the next request tries again
                 await self.load(model_id, busy_timeout_ms=0)
 
-    def _release(self, resident: Resident, lease: Lease) -> None:
-        self._residents.used(resident)
+    def _stream_over(self, resident: Resident, lease: Lease, run_s: float) -> None:
+        """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""
+        self._desk.run_times(resident.entry.id).note_run(run_s)
         self._desk.release(lease)
 
 

@@ -79,8 +79,10 @@ class Residents:
             resident.attempt = self._tasks.start(self._load(resident, staged))
         try:
             return await asyncio.shield(resident.attempt)
-        except (LoadFailed, ServerBusy) as fault:
+        except LoadFailed as fault:
             raise type(fault)(fault.message) from fault
+        except ServerBusy as fault:
+            raise type(fault)(fault.message, retry_after_s=fault.retry_after_s) from fault
 
     def detach(self, resident: Resident) -> Pool | None:
         """Take the pool out of use, at once: from here on the model counts as not loaded (fail.slow_teardown)."""
@@ -94,6 +96,7 @@ class Residents:
         """Free a pool that was detached; what its engine makes of that is told to the observer and stops nobody."""
         if pool is None:
             return
+        self._room.retry()  # its place is free since it was detached, whatever its teardown takes
         try:
             await pool.close()
         except Exception as fault:  # noqa: BLE001 (the model is out of use, whatever the fault is)
@@ -101,7 +104,6 @@ class Residents:
         finally:
             if resident.entry.state is ModelState.UNLOADING:
                 self.take(resident.entry, Step.DESTROY)
-            self._room.retry()
 
     async def unload(self, resident: Resident) -> None:
         """Detach the pool, if there is one, and free it."""
@@ -128,10 +130,6 @@ class Residents:
             return self._ports.make_host(spec)
         except Exception as fault:
             raise load_failure(fault) from fault
-
-    def used(self, resident: Resident) -> None:
-        """Say that a lease on the model ends now: least recently used and idle are counted from here."""
-        resident.entry.last_used = self._ports.clock.now()
 
     def has_memory_for(self, needed_bytes: int) -> bool:
         """Whether a load would leave the free memory that the configuration wants."""
@@ -183,12 +181,22 @@ class Residents:
 
     async def _make_room(self, resident: Resident, staged: Staged | None) -> None:
         try:
-            reserve = partial(self._reserve, resident)
-            await self._room.enter(reserve, "the models that are loaded are all in use (max_loaded_models)")
+            await self._room.enter(partial(self._reserve, resident), self._no_room)
         except BaseException:
             if staged is not None:
                 await abandon(staged.host)
             raise
+
+    def _no_room(self) -> ServerBusy:
+        return ServerBusy(
+            "the models that are loaded are all in use (max_loaded_models)", retry_after_s=self._until_idle_s()
+        )
+
+    def _until_idle_s(self) -> float:
+        """When the first of the models that may be evicted will probably be idle, in seconds; 1 where none can tell."""
+        movable = plan_eviction(self.registry, None, 1).candidates
+        waits = [wait_s for it in movable if (wait_s := self._desk.drain_s(it.id)) is not None]
+        return min(waits, default=1.0)
 
     def _reserve(self, resident: Resident) -> bool:
         """Evict as many idle models as must go, and take their place, in one step (ops.loading.evict).
@@ -217,7 +225,10 @@ class Residents:
                     return await self._build(resident, staged)
                 eviction = self._evict_one(resident)
             if eviction is None:
-                raise InsufficientMemory("there is not enough free memory (min_free_memory_mb), and no model is idle")
+                raise InsufficientMemory(
+                    "there is not enough free memory (min_free_memory_mb), and no model is idle",
+                    retry_after_s=self._until_idle_s(),
+                )
             await eviction
 
     async def _build(self, resident: Resident, staged: Staged | None) -> Pool:
@@ -242,15 +253,16 @@ class Residents:
         return eviction
 
     async def _free(self, resident: Resident, pool: Pool | None, lease: Lease) -> None:
-        try:
+        with self._desk.holding(lease):
             await self.destroy(resident, pool)
-        finally:
-            self._desk.release(lease)
 
     def _became_idle(self, model_id: str) -> None:
-        self._room.retry()
-        if (resident := self.get(model_id)) is not None and resident.idle_alarm is None:
+        """Least recently used and idle are counted from here: only an idle model is ever retired for either."""
+        resident = self.find(model_id)
+        resident.entry.last_used = self._ports.clock.now()
+        if resident.idle_alarm is None:
             self._set_idle_alarm(resident)
+        self._room.retry()
 
     def _set_idle_alarm(self, resident: Resident) -> None:
         deadline = idle_deadline(resident.entry, self._ports.limits.idle_unload_s)

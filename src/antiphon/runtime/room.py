@@ -19,15 +19,15 @@ class WaitingRoom:
         self._wait_s = wait_s
         self._waiting: OrderedDict[asyncio.Future[None], Callable[[], bool]] = OrderedDict()
 
-    async def enter(self, reserve: Callable[[], bool], refusal: str) -> None:
+    async def enter(self, reserve: Callable[[], bool], refusal: Callable[[], ServerBusy]) -> None:
         """Return once `reserve` has succeeded, which is tried at once unless an earlier load waits.
 
-        Raises ServerBusy when it has not succeeded in time.
+        Raises the refusal when it has not succeeded in time, and what `reserve` raises.
         """
         if not self._waiting and reserve():
             return
         if not self._wait_s:
-            raise ServerBusy(refusal)
+            raise refusal()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = reserve
         alarm = self._clock.call_at(self._clock.now() + self._wait_s, lambda: self._expire(future, refusal))
@@ -41,12 +41,17 @@ class WaitingRoom:
         """Room may have come: serve who has waited longest, and the next as long as that succeeds."""
         while self._waiting:
             future, reserve = next(iter(self._waiting.items()))
-            if not reserve():
-                return
+            try:
+                # One that was cancelled has not come to leave yet; no room is taken for it.
+                if not future.cancelled() and not reserve():
+                    return
+            except Exception as fault:  # noqa: BLE001 (it is for the load that waits, not for whoever made room)
+                future.set_exception(fault)
             del self._waiting[future]
-            future.set_result(None)
+            if not future.done():
+                future.set_result(None)
 
-    def _expire(self, future: asyncio.Future[None], refusal: str) -> None:
-        if self._waiting.pop(future, None) is not None:
-            future.set_exception(ServerBusy(f"{refusal}, and none became idle within {self._wait_s:g} s"))
-            self.retry()
+    def _expire(self, future: asyncio.Future[None], refusal: Callable[[], ServerBusy]) -> None:
+        if self._waiting.pop(future, None) is not None and not future.cancelled():
+            future.set_exception(refusal())
+        self.retry()

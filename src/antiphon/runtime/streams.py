@@ -48,11 +48,14 @@ class LeasedStream(Generic[T]):
 
 
 class StreamEnding(Generic[T]):
-    """What must happen when a stream is over; it does not refer to the `LeasedStream`, so that one can be dropped."""
+    """What must happen when a stream is over; it does not refer to the `LeasedStream`, so that one can be dropped.
 
-    def __init__(self, events: Flow[T], release: Callable[[], None], tasks: OwnedTasks, clock: Clock) -> None:
+    `over` is called once, when the engine is quiescent, with the seconds that it ran: it releases the lease.
+    """
+
+    def __init__(self, events: Flow[T], over: Callable[[float], None], tasks: OwnedTasks, clock: Clock) -> None:
         self.events = events
-        self._release = release
+        self._over = over
         self._tasks = tasks
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -80,4 +83,4 @@ class StreamEnding(Generic[T]):
             await self.events.aclose()
         finally:
             self._ended = self._clock.now()
-            self._release()
+            self._over(self.run_s())
