@@ -1,4 +1,4 @@
-"""The cells `two.both_busy.*`: a request in each slot of A and of B; both wait for their first load, or all of them run.
+"""The cells `two.both_busy.*`: each slot of A and of B has a request; all of them wait for a first load, or all run.
 
 Each model can be let go of while the other stays as it is.
 """
