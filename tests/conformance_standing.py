@@ -28,13 +28,15 @@ def expected(
     leases: int | str = 0,
     queue: Sequence[str] = (),
     capacity: int | None = CAPACITY,
+    published: bool | None = None,
     last_error: str | None = None,
 ) -> dict[str, object]:
     """What `standing` must be.
 
     `leases` counts requests in the first slots, or is the operation that has the model alone. `capacity` is what a
-    published pool advertises. A model that is not ready shows none.
+    published pool advertises. There is one while the model is ready, unless `published` says otherwise.
     """
+    published = state == "ready" if published is None else published
     if isinstance(leases, str):
         held = [{"slot": None, "kind": "management", "operation": leases}]
         names = ["lease:exclusive"]
@@ -44,11 +46,11 @@ def expected(
     return {
         "id": model.id,
         "state": state,
-        "loaded": state == "ready",
+        "loaded": published,
         "slots": slots,
         "active_slots": leases if isinstance(leases, int) else 0,
         "queued_requests": list(queue).count("infer"),
-        "max_parallel_slots": capacity if state == "ready" else None,
+        "max_parallel_slots": capacity if published else None,
         "waiting": len(queue),
         "leases": held,
         "queue": [
