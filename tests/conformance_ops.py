@@ -130,6 +130,19 @@ def fill(model: Model, slots: int, *, queued: int = 0) -> tuple[list[Pending], l
 
 
 @contextmanager
+def occupied_cold(server: Server, slots: int) -> Iterator[tuple[Model, Pending]]:
+    """An unloaded model that a registration has to itself; it will be refused and leave the model as it was."""
+    model = cold_model(server)
+    replacement = model.replacement("v2")
+    replacement.set("capacity", "1")
+    with replacement.held("load"):
+        register = model.register(path=str(replacement.path), slots=max(slots, 2))
+        replacement.wait_for("load")
+        comes_to(model, standing("unloaded", slots=slots, leases=["load"]))
+        yield model, register
+
+
+@contextmanager
 def loading(server: Server, slots: int, *, queued: int = 0) -> Iterator[tuple[Model, list[Pending], list[str]]]:
     """A model whose pool is half built, on behalf of `slots` requests and some that queue."""
     model, step = cold_model(server), last_of_load(slots)
