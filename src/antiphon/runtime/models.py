@@ -248,7 +248,7 @@ class ModelRuntime:
 
         async def load() -> ModelView:
             with self._desk.holding(lease):
-                await self._registrar.load_new(resident)
+                await self._registrar.load(resident)
                 return self._view(resident.entry)
 
         return await self._tasks.attend(load())

@@ -63,10 +63,10 @@ class Registrar:
             self._desk.drop_gate(lease)
             raise
 
-    async def load_new(self, resident: Resident) -> None:
-        """Load a model that was just published; whatever fails, it stays registered (rule.unsupported_new_count)."""
+    async def load(self, resident: Resident, staged: Staged | None = None) -> None:
+        """Load a model as it was registered just now; whatever fails, it stays so (rule.unsupported_new_count)."""
         try:
-            await self._residents.pool(resident)
+            await self._residents.pool(resident, staged)
         except UnsupportedSlots as fault:
             raise InvalidRequest(fault.message, param="slots") from fault
 
@@ -77,11 +77,11 @@ class Registrar:
         entry, spec = resident.entry, registration.spec
         if entry.registration.spec == spec:
             entry.commit(registration, capability)
-            await self._residents.pool(resident)
+            await self.load(resident)
             return
         staged = await self._checked(resident, spec, capability)
         await self._retire_and_commit(resident, lease, registration, capability, staged)
-        await self._residents.pool(resident, staged)
+        await self.load(resident, staged)
 
     async def build_aside(self, spec: ModelSpec) -> Pool:
         """Build the whole replacement beside the working pool; whatever fails, that one is untouched."""
