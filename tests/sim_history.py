@@ -4,8 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 
-FAULTS = ("inspect", "load", "open", "clone", "probe", "run", "stream", "run_batch", "step", "reset", "close")
-"""The calls to a host that a history can have fail."""
+FAULTS = (
+    *("inspect", "load", "load", "open", "open", "clone", "probe"),
+    *("run", "run", "stream", "run_batch", "step", "reset", "close"),
+)
+"""The calls to a host that a history can have fail, the more often the more often they stand here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class House:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something happens `at_ms`. `value` says more, for each `act` in its own way; a client may leave `leaves_ms` later.
+    """Something happens `at_ms`. `value` says more, for each `act` in its own way; a client may leave later.
 
     Acts: say, stream, drop (a stream that nobody reads), batch, load, unload, bulk, register, beside, new, status,
     fault, close.
@@ -59,11 +62,11 @@ _ACTS = {
     "load": 4,
     "unload": 6,
     "bulk": 5,
-    "register": 10,
+    "register": 16,
     "beside": 6,
-    "new": 3,
+    "new": 7,
     "status": 2,
-    "fault": 9,
+    "fault": 14,
 }
 
 
@@ -78,7 +81,7 @@ def draw(seed: int) -> History:
         max_loaded=random.choice((0, 1, 2, 2, 3)),
         idle_ms=random.choice((0, 0, 5, 20)),
         min_free=random.choice((0, 0, 1)),
-        memory=random.choice((2, 3, 4, 1000, 1000, 1000)),
+        memory=random.choice((2, 3, 4, 1000, 1000, 1000, 1000, 1000)),
         room_ms=random.choice((0, 0, 4, 15)),
         busy_ms=random.choice((0, 0, 6, 25)),
         pinned=random.random() < 0.15,
@@ -87,12 +90,21 @@ def draw(seed: int) -> History:
     length = random.choice((20, 60, 120))
     events = [_event(random, models, length) for _ in range(random.randint(4, 36))]
     if random.random() < 0.15:
-        events.append(Event(random.randrange(length), "close"))
+        events.append(Event(random.randrange(length * 2 // 3, length), "close"))
     return History(house, tuple(sorted(events, key=lambda it: it.at_ms)))
 
 
 def minimal(history: History, fails: Callable[[History], bool]) -> History:
-    """A history that still fails, of which no event can be left out, and whose events say as little as possible."""
+    """A history that still fails, of which no event can be left out, and which says as little as possible."""
+    while True:
+        smaller = _plain_events(_plain_house(_fewer(history, fails), fails), fails)
+        if smaller == history:
+            return history
+        history = smaller
+
+
+def _fewer(history: History, fails: Callable[[History], bool]) -> History:
+    """Leave events out: halves first, single ones last."""
     size = len(history.events)
     while size:
         for at in range(0, len(history.events), size):
@@ -104,12 +116,16 @@ def minimal(history: History, fails: Callable[[History], bool]) -> History:
             size //= 2
             continue
         size = min(size, len(history.events))
+    return history
+
+
+def _plain_events(history: History, fails: Callable[[History], bool]) -> History:
     for at in range(len(history.events)):
         for plainer in _plainer(history.events[at]):
             simpler = replace(history, events=(*history.events[:at], plainer, *history.events[at + 1 :]))
             if fails(simpler):
                 history = simpler
-    return _plain_house(history, fails)
+    return history
 
 
 def _event(random: Random, models: int, length: int) -> Event:
@@ -117,7 +133,7 @@ def _event(random: Random, models: int, length: int) -> Event:
     return Event(
         at_ms=random.randrange(length),
         act=act,
-        model=random.randrange(models + (random.random() < 0.05)),
+        model=random.randrange(models) if random.random() < 0.92 else models,
         value=random.randrange(1000),
         timeout_ms=random.choice((None, None, 0, 1, 3, 10)),
         leaves_ms=random.choice((0, 1, 2, 3, 5, 9)) if random.random() < 0.2 else None,
@@ -125,8 +141,12 @@ def _event(random: Random, models: int, length: int) -> Event:
 
 
 def _plainer(event: Event) -> list[Event]:
-    plainer = [replace(event, timeout_ms=None), replace(event, leaves_ms=None), replace(event, value=0)]
-    plainer.append(replace(event, timeout_ms=None, leaves_ms=None, value=0))
+    plainer = [
+        replace(event, timeout_ms=None),
+        replace(event, leaves_ms=None),
+        replace(event, value=0),
+        replace(event, timeout_ms=None, leaves_ms=None, value=0),
+    ]
     return [it for it in plainer if it != event]
 
 

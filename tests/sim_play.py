@@ -7,10 +7,11 @@ import asyncio
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
-from admission_oracle import Oracle
 from antiphon.admission.gate import Decision, Gate
 from antiphon.residency.eviction import _RESIDENT
+from antiphon.residency.lifecycle import TRANSITIONS, Step
 from antiphon.runtime.api import BatchInference, BoundModel, Inference, Strategy, Timing
+from antiphon.runtime.models import ModelRuntime
 from antiphon.runtime.owned import AbandonedError
 from antiphon.runtime.parallel import ParallelServerState
 from antiphon.runtime.serial import ServerState
@@ -35,16 +36,17 @@ from sim_history import FAULTS, Event, History
 from sim_journal import Journal, journaled
 
 _MIB = 2**20
+_MAX_STEPS = 50_000
 _TAKES_MS = {"load": 3, "open": 1, "clone": 1, "close": 2, "inspect": 1, "probe": 1, "step": 1, "reset": 0}
 _REFUSALS = {
     "came free within": "expired",
     "has run for longer": "overdue",
-    "none became idle within": "no room in time",
     "are all in use": "no room",
     "no room for a second pool": "no room beside",
 }
 REASONS = (
     *_REFUSALS.values(),
+    "no room in time",
     "no memory",
     "load failed",
     "too many slots",
@@ -67,11 +69,17 @@ class Report:
     answered: int = 0
 
 
-def play(history: History, gate: type[Gate] = Gate) -> Report:
-    """Play a history to its end, and what must be possible afterwards."""
+def play(
+    history: History,
+    gate: type[Gate] = Gate,
+    parallel: type[ModelRuntime] = ParallelServerState,
+    serial: type[ModelRuntime] = ServerState,
+) -> Report:
+    """Play a history to its end, and what must be possible afterwards; the classes may be mutants."""
     loop = VirtualLoop()
     try:
-        stage = _Play(loop, history, gate)
+        stage = _Play(loop, history, gate, parallel if history.house.parallel else serial)
+        loop.before_step = stage.count_step
         try:
             loop.run(stage.main())
         except StalledError as stall:
@@ -86,7 +94,7 @@ def play(history: History, gate: type[Gate] = Gate) -> Report:
 
 
 class _Play:
-    def __init__(self, loop: VirtualLoop, history: History, gate: type[Gate]) -> None:
+    def __init__(self, loop: VirtualLoop, history: History, gate: type[Gate], runtime: type[ModelRuntime]) -> None:
         house = self.house = history.house
         self.history = history
         self.loop = loop
@@ -95,6 +103,9 @@ class _Play:
         self.reasons: Counter = Counter()
         self.answers: Counter = Counter()
         self.open: set[str] = set()
+        self.pools: dict[str, object] = {}
+        self.registered: set[str] = set()
+        self.steps = 0
         self.closing = False
         self.faulty: set[str] = set()
         self.armed: dict[tuple[str, str], deque[Act]] = {}
@@ -103,9 +114,7 @@ class _Play:
         self.world.script = self._script
         self.journal = Journal()
         self.metadata: dict[str, object] = {}
-        limits = ResidencyLimits(
-            house.max_loaded, house.idle_ms / 1000, house.min_free * _MIB, house.room_ms / 1000
-        )
+        limits = ResidencyLimits(house.max_loaded, house.idle_ms / 1000, house.min_free * _MIB, house.room_ms / 1000)
         ports = RuntimePorts(
             VirtualClock(loop),
             SimCodec(),
@@ -117,7 +126,7 @@ class _Play:
             max_slots_of=lambda spec: 4,
             make_gate=journaled(gate, self.journal),
         )
-        self.runtime = (ParallelServerState if house.parallel else ServerState)(ports)
+        self.runtime = runtime(ports)
         for number, slots in enumerate(house.slots):
             spec = sim_spec(f"m{number}", slots)
             registration = Registration(spec, lazy=not house.eager, pinned=house.pinned and number == 0)
@@ -128,18 +137,33 @@ class _Play:
     def find(self, finding: str) -> None:
         self.findings.append(f"{finding} (at {(self.loop.time() - 1000) * 1000:.3f} ms)")
 
+    def count_step(self) -> None:
+        self.steps += 1
+        if self.steps > _MAX_STEPS:
+            raise StalledError("it goes round in circles")
+
     def report(self) -> Report:
         return Report(self.findings, self.journal, self.edges, self.reasons, sum(self.answers.values()))
 
     # The observer
 
     def transitioned(self, model_id: str, before: ModelState, after: ModelState) -> None:
-        self.edges[before, after] += 1
+        self.edges[before, self._step(model_id, before, after)] += 1
         self._check_room()
 
     def failed(self, model_id: str, what: str, error: BaseException) -> None:
         if not isinstance(error, AntiphonError | AbandonedError):
             self.find(f"{what} of {model_id} failed of {error!r}")
+
+    def _step(self, model_id: str, before: ModelState, after: ModelState) -> Step:
+        """Which step it was; of the two that lead back from reconfiguring, one keeps the pool."""
+        pool = self.runtime._residents.get(model_id).pool
+        steps = [step for (state, step), leads_to in TRANSITIONS.items() if (state, leads_to) == (before, after)]
+        if after is ModelState.RECONFIGURING:
+            self.pools[model_id] = pool
+        if len(steps) > 1:
+            return Step.PRESERVE if pool is self.pools[model_id] else Step.PUBLISH
+        return steps[0]
 
     # The world
 
@@ -159,6 +183,7 @@ class _Play:
         if seen is not entry.metadata and gate._exclusive is None and not self._just_released_exclusive(gate):
             self.find(f"{gate.name} was changed under no exclusive lease")
         self.metadata[gate.name] = entry.metadata
+        self.registered.add(gate.name)
         self._check_room()
         for resident in self.runtime._residents:
             self._check_state(resident)
@@ -175,9 +200,8 @@ class _Play:
             self.find(f"{entry.id} has {entry.facts} for {resident.pool}")
         if state is ModelState.LOADING and resident.attempt is None:
             self.find(f"{entry.id} loads and nobody loads it")
-        if resident.pool is not None and len(resident.pool.host.sessions) != entry.registration.spec.slots:
-            if state is not ModelState.RECONFIGURING:
-                self.find(f"{entry.id} is published in part")
+        if state is ModelState.READY and len(resident.pool.host.sessions) != entry.registration.spec.slots:
+            self.find(f"{entry.id} is published in part")
 
     def _check_room(self) -> None:
         resident = sum(entry.state in _RESIDENT for entry in self.runtime._residents.registry)
@@ -208,14 +232,17 @@ class _Play:
     async def _quiet(self) -> None:
         if self.clients:
             await asyncio.wait(self.clients)
-        await self.runtime._tasks.join()
+        self.clients.clear()
+        for _ in range(3):  # a stream that was dropped last is ended by a callback, in a task of its own
+            await self.runtime._tasks.join()
+            await asyncio.sleep(0)
 
     def _begin(self, at: int, event: Event) -> None:
         if event.act == "fault":
             step = FAULTS[event.value % len(FAULTS)]
             act = Act(empty=True) if step in ("open", "clone", "probe") and event.value % 2 else Act(fault=OSError())
-            self.armed.setdefault((f"m{event.model}", step), deque()).append(act)
-            self.faulty.add(f"m{event.model}")
+            self.armed.setdefault((self._id(event), step), deque()).append(act)
+            self.faulty.add(self._id(event))
             return
         task = self.loop.create_task(self._client(at, event))
         self.clients.append(task)
@@ -231,7 +258,7 @@ class _Play:
             pass
         except AntiphonError as refusal:
             self._refused(name, event, refusal)
-        except Exception as fault:
+        except Exception as fault:  # noqa: BLE001 (whatever it is, it is a finding)
             self.find(f"{name} {event.act} ended in {fault!r}")
         finally:
             self.open.discard(f"{name} {event.act}")
@@ -244,18 +271,20 @@ class _Play:
 
     def _reason(self, event: Event, refusal: AntiphonError) -> tuple[str, bool]:
         """The reason of a refusal, and whether there is any ground for it."""
-        house, faulty = self.house, f"m{event.model}" in self.faulty or event.act == "bulk"
+        house, faulty = self.house, self._id(event) in self.faulty or event.act == "bulk"
         bounded = bool(event.timeout_ms) or (house.busy_ms and event.timeout_ms is not None) or house.busy_ms
         match refusal:
             case InsufficientMemory():
                 return "no memory", house.memory < 1000
             case ServerBusy():
                 reason = next((it for words, it in _REFUSALS.items() if words in refusal.message), refusal.message)
+                if reason == "no room" and house.room_ms:
+                    reason = "no room in time"
                 grounds = {
                     "expired": bounded,
                     "overdue": bounded,
-                    "no room": house.max_loaded and not house.room_ms,
-                    "no room in time": house.max_loaded and house.room_ms,
+                    "no room": house.max_loaded,
+                    "no room in time": house.max_loaded,
                     "no room beside": house.max_loaded and event.act == "beside",
                 }
                 return reason, bool(grounds.get(reason))
@@ -268,7 +297,7 @@ class _Play:
             case InvalidRequest():
                 return "invalid registration", event.act in ("register", "beside", "new") and refusal.param == "slots"
             case ModelNotFound():
-                return "unknown model", event.model >= len(house.slots)
+                return "unknown model", self._id(event) not in self.registered
             case ShuttingDown():
                 return "shutting down", self.closing
         return f"{refusal!r}", False
@@ -286,12 +315,12 @@ class _Play:
             self.find(f"{name} was answered {result.text}, and {model} is {spec.load_options}, {spec.session_options}")
 
     def _inference(self, name: str, event: Event, interface: Interface) -> Inference:
-        return Inference(f"m{event.model}", TaskRequest(text=name), self._bound, interface, event.timeout_ms)
+        return Inference(self._id(event), TaskRequest(text=name), self._bound, interface, event.timeout_ms)
 
     async def _say(self, name: str, event: Event) -> None:
         async def finish(result: TaskResult, timing: Timing) -> None:
             await asyncio.sleep(0)
-            self._check_answer(name, f"m{event.model}", result)
+            self._check_answer(name, self._id(event), result)
             if min(timing.queue_s, timing.load_s, timing.run_s) < 0:
                 self.find(f"{name} took {timing}")
 
@@ -302,7 +331,7 @@ class _Play:
         try:
             async for piece in stream:
                 if isinstance(piece, Final):
-                    self._check_answer(name, f"m{event.model}", piece.result)
+                    self._check_answer(name, self._id(event), piece.result)
                 elif event.value % 4 == 0:
                     return
         finally:
@@ -313,24 +342,22 @@ class _Play:
 
     async def _batch(self, name: str, event: Event) -> None:
         requests = tuple(TaskRequest(text=f"{name}.{part}") for part in range(1 + event.value % 3))
-        batch = await self.runtime.open_batch(
-            BatchInference(f"m{event.model}", requests, self._bound, event.timeout_ms)
-        )
+        batch = await self.runtime.open_batch(BatchInference(self._id(event), requests, self._bound, event.timeout_ms))
         try:
             seen = []
             async for index, result in batch:
                 seen.append(index)
-                self._check_answer(f"{name}.{index}", f"m{event.model}", result)
+                self._check_answer(f"{name}.{index}", self._id(event), result)
             if seen != list(range(len(requests))):
                 self.find(f"{name} had the results {seen}")
         finally:
             await batch.aclose()
 
     async def _load(self, name: str, event: Event) -> None:
-        await self.runtime.load(f"m{event.model}", event.timeout_ms)
+        await self.runtime.load(self._id(event), event.timeout_ms)
 
     async def _unload(self, name: str, event: Event) -> None:
-        view = await self.runtime.unload(f"m{event.model}", event.timeout_ms)
+        view = await self.runtime.unload(self._id(event), event.timeout_ms)
         if view.loaded:
             self.find(f"{name} unloaded m{event.model}, which is loaded")
 
@@ -353,8 +380,7 @@ class _Play:
         await self._register(name, event, Strategy.SIDE_BY_SIDE)
 
     async def _new(self, name: str, event: Event) -> None:
-        spec = sim_spec(f"n{event.value % 2}", self._slots(event.value), revision=int(name[1:]), capacity=2)
-        self.faulty.add(f"m{event.model}") if spec.slots > 2 else None
+        spec = sim_spec(self._id(event), self._slots(event.value // 2), revision=int(name[1:]), capacity=2)
         await self.runtime.register(Registration(spec, lazy=True), event.timeout_ms)
 
     async def _status(self, name: str, event: Event) -> None:
@@ -363,7 +389,7 @@ class _Play:
             if gate.active_slots > gate.capacity or len(status.estimates_s) != len(gate.queue):
                 self.find(f"{name} saw {status}")
         self.runtime.foresee_unload(None)
-        await self.runtime.foresee_load(f"m{event.model}")
+        await self.runtime.foresee_load(self._id(event))
 
     async def _close(self, name: str, event: Event) -> None:
         self.closing = True
@@ -371,8 +397,8 @@ class _Play:
 
     def _registration(self, name: str, event: Event) -> Registration:
         """A change to what the model is now: of its slots, its sessions' style, its weights or none of them."""
-        value, resident = event.value, self.runtime._residents.get(f"m{event.model}")
-        spec = sim_spec(f"m{event.model}") if resident is None else resident.entry.registration.spec
+        value, resident = event.value, self.runtime._residents.get(self._id(event))
+        spec = sim_spec(self._id(event)) if resident is None else resident.entry.registration.spec
         options, style = dict(spec.load_options), dict(spec.session_options)
         if value % 2:
             options |= {"revision": int(name[1:]) + 1, "capacity": (2, 3, 16)[value % 3], "megabytes": 1 + value % 2}
@@ -384,6 +410,11 @@ class _Play:
 
     def _slots(self, value: int) -> int:
         return 1 + value % 5 if self.house.parallel else 1
+
+    def _id(self, event: Event) -> str:
+        """One of the models; beyond them one that may be registered later, or one that never is."""
+        known = event.model < len(self.house.slots) and event.act != "new"
+        return f"m{event.model}" if known or event.value % 8 == 7 else f"n{event.value % 2}"
 
     # Afterwards
 
@@ -434,7 +465,7 @@ class _Play:
             except ServerBusy as refusal:
                 if not (self.house.pinned and self.house.max_loaded):
                     self.find(f"the next request on {spec.id} was refused: {refusal}")
-            except Exception as fault:
+            except Exception as fault:  # noqa: BLE001 (as above)
                 self.find(f"the next request on {spec.id} failed: {fault!r}")
         await self.runtime._tasks.join()
 
@@ -449,6 +480,3 @@ class _Play:
 def answer_of(spec: ModelSpec, text: str) -> str:
     """What a simulated model says."""
     return f"{spec.id}@{spec.load_options['revision']}/{spec.session_options['style']}|{text}"
-
-
-__all__ = ["REASONS", "Oracle", "Report", "play"]
