@@ -20,16 +20,16 @@ def refused(call):
 
 
 @pytest.fixture
-def crowd(fresh_server):
-    """`crowd(count, name, **settings)`: a server with a resident model `c0` among models that were never loaded."""
+def crowd(lent_server, cold_model):
+    """`crowd(count, name, **settings)`: a server, and models of which the first is loaded and no other ever was."""
 
-    def start(count, name="residency_wait", **settings):
-        server = fresh_server(name, models={f"c{it}": {"slots": 2} for it in range(count)}, **settings)
-        models = [server.configured_model(f"c{it}") for it in range(count)]
+    def gather(count, name="residency_wait", **settings):
+        server = lent_server(name, **settings)
+        models = [cold_model(server) for _ in range(count)]
         answer_of(models[0].infer("first"))
         return server, models
 
-    return start
+    return gather
 
 
 def test_a_load_waits_until_a_victim_is_idle(crowd):

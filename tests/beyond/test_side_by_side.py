@@ -95,8 +95,8 @@ def test_a_wait_that_ends_discards_what_was_built(server, slots):
     assert not model.checkpoint.events("destroy")
 
 
-def test_it_counts_twice_while_it_is_built(fresh_server):
-    server = fresh_server("residency_limit_2")
+def test_it_counts_twice_while_it_is_built(lent_server):
+    server = lent_server("residency_limit_2")
     model, other = server.new_model(), server.new_model()
     v2, before = model.replacement("v2"), model.status()
 
@@ -115,8 +115,8 @@ def test_it_counts_twice_while_it_is_built(fresh_server):
     assert model.listed()["loaded"] is True
 
 
-def test_no_memory_for_two_leaves_the_old_pool_untouched(fresh_server):
-    server = fresh_server(min_free_memory_mb=1)
+def test_no_memory_for_two_leaves_the_old_pool_untouched(lent_server):
+    server = lent_server(min_free_memory_mb=1)
     model = server.new_model()
     v2, before = model.replacement("v2"), model.status()
     v2.set("bytes", str(2**60))
