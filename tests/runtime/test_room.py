@@ -155,7 +155,7 @@ async def test_a_load_waits_for_a_model_to_become_idle_outside_its_queue(stage):
         assert stage.runtime._desk.view("a").waiting == 0
     await running
     assert (await waiting).endswith("|hello")
-    assert [stage.state(name) for name in "ab"] == [ModelState.UNLOADED, ModelState.READY]
+    assert [stage.runtime.view(name).loaded for name in "ab"] == [False, True]
 
 
 @patient
