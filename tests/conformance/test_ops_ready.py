@@ -6,7 +6,7 @@ from conformance_plugin import cell
 
 @cell("ops.ready.inference")
 def test_ops_ready_inference(server, slots):
-    # Mutant: the gate grants a request while nobody waits, whether or not a slot is free.
+    # Mutant: `_run` runs every request in slot 0.
     model = server.new_model()
     with model.checkpoint.held("run"):
         calls, texts = fill(model, slots, queued=2)
@@ -23,7 +23,7 @@ def test_ops_ready_inference(server, slots):
 
 @cell("ops.ready.register")
 def test_ops_ready_register(server, slots):
-    # Mutant: `replace` retires the old pool before it awaits `_checked`.
+    # Mutant: `Registrar.replace` unloads before it awaits `_checked`.
     model = server.new_model()
     replacement = model.replacement("v2")
     with model.checkpoint.held("run"):
@@ -43,7 +43,7 @@ def test_ops_ready_register(server, slots):
 
 @cell("ops.ready.register")
 def test_ops_ready_register_that_is_refused(server, slots):
-    # Mutant: `register` commits and retires before it awaits `inspect`.
+    # Mutant: `register` unloads before it awaits `inspect`.
     model = server.new_model()
     replacement = model.replacement("v2")
     replacement.fail("inspect", "ConfigError")
@@ -56,7 +56,7 @@ def test_ops_ready_register_that_is_refused(server, slots):
 
 @cell("ops.ready.unload")
 def test_ops_ready_unload(server, slots):
-    # Mutant: a barrier at the head of the queue is granted while leases are out.
+    # Mutant: `Gate._admits` grants a barrier while only requests have leases.
     model = server.new_model()
     with model.checkpoint.held("run"):
         calls, texts = fill(model, slots, queued=1)
@@ -74,7 +74,7 @@ def test_ops_ready_unload(server, slots):
 
 @cell("ops.ready.bulk_unload")
 def test_ops_ready_bulk_unload(server, slots):
-    # Mutant: `unload_many` frees no model before it has all leases.
+    # Mutant: `unload_many` awaits all claims before it frees a model.
     model, busy = server.new_model(), server.new_model()
     with busy.checkpoint.held("run"):
         calls, texts = fill(busy, slots)
@@ -90,7 +90,7 @@ def test_ops_ready_bulk_unload(server, slots):
 
 @cell("ops.ready.evict")
 def test_ops_ready_evict(fresh_server, slots):
-    # Mutant: `_evict` detaches its victim without `try_exclusive`.
+    # Mutant: `Gate.try_exclusive` looks at the exclusive lease only.
     server = fresh_server("residency_limit_1")
     newcomer, model = server.new_model(loaded=False), server.new_model()
     with model.checkpoint.held("run"):
@@ -126,7 +126,7 @@ def test_ops_ready_evict_after_idle_time(fresh_server, slots):
 
 @cell("ops.ready.status")
 def test_ops_ready_status(server, slots):
-    # Mutant: `_status` takes a lease for its answer.
+    # Mutant: `_status` takes the model with `try_exclusive`.
     model = server.new_model()
     assert seen(model) == seen(model) == standing("ready", slots=slots)
     with model.checkpoint.held("run"):

@@ -18,7 +18,7 @@ from conformance_plugin import cell
 
 @cell("ops.reconfiguring.inference")
 def test_ops_reconfiguring_inference(server, slots):
-    # Mutant: `_run` binds its registration when it is asked, before its lease.
+    # Mutant: `Gate._admits` grants a request under an exclusive lease.
     model = server.new_model()
     replacement = model.replacement("v2")
     options = {"path": str(replacement.path), "mode": "streaming"}
@@ -40,7 +40,7 @@ def test_ops_reconfiguring_inference(server, slots):
 
 @cell("ops.reconfiguring.inference")
 def test_ops_reconfiguring_inference_after_a_failed_load(server, slots):
-    # Mutant: `_load` keeps its failed attempt for those who come later.
+    # Mutant: `_load` keeps its failed attempt.
     with reconfiguring(server, slots) as (model, replacement, register):
         request = model.infer("later")
         model.wait_queue("infer")
@@ -60,7 +60,7 @@ def test_ops_reconfiguring_inference_after_a_failed_load(server, slots):
 
 @cell("ops.reconfiguring.register")
 def test_ops_reconfiguring_register(server, slots):
-    # Mutant: the gate's barriers are granted last in, first out; killed by the third registration.
+    # Mutant: `Gate._advance` takes the youngest waiter for the head.
     with reconfiguring(server, slots) as (model, replacement, register):
         third, final = model.replacement("v3"), model.replacement("v4")
         later = [model.register(path=str(third.path))]
@@ -78,7 +78,7 @@ def test_ops_reconfiguring_register(server, slots):
 
 @cell("ops.reconfiguring.unload")
 def test_ops_reconfiguring_unload(server, slots):
-    # Mutant: `unload` withdraws when the pool is already detached.
+    # Mutant: `unload` returns at once when there is no pool.
     with reconfiguring(server, slots) as (model, replacement, register):
         unload = model.unload()
         comes_to(model, standing("reconfiguring", slots=slots, leases=["load"], queue=["unload"]))
@@ -93,7 +93,7 @@ def test_ops_reconfiguring_unload(server, slots):
 
 @cell("ops.reconfiguring.bulk_unload")
 def test_ops_reconfiguring_bulk_unload(server, slots):
-    # Mutant: `unload_many` awaits the models in the order of the call.
+    # Mutant: `unload_many` awaits all claims before it frees a model.
     other = server.new_model()
     with reconfiguring(server, slots) as (model, replacement, register):
         bulk = server.bulk_unload(model, other)
@@ -129,7 +129,7 @@ def test_ops_reconfiguring_evict(fresh_server, slots):
 
 @cell("ops.reconfiguring.status")
 def test_ops_reconfiguring_status(server, slots):
-    # Mutant: `_commit` resizes the gate before the old pool is retired.
+    # Mutant: `Registrar.replace` commits before it awaits `_checked`.
     model, resized = server.new_model(), slots % 4 + 1
     replacement = model.replacement("v2")
     probe = "open" if resized > 1 else None

@@ -1,4 +1,4 @@
-"""The cells `ops.unloaded.*`: what meets a model that is registered and not loaded. Each names a mutant that it kills."""
+"""The cells `ops.unloaded.*`: what meets a registered model that is not loaded. Each names a mutant that it kills."""
 
 from conformance_ops import (
     cold_model,
@@ -32,7 +32,7 @@ def test_ops_unloaded_inference(server, slots):
 
 @cell("ops.unloaded.register")
 def test_ops_unloaded_register(server, slots):
-    # Mutant: `replace` commits and does not load.
+    # Mutant: `Registrar.replace` ends without its load.
     model = cold_model(server)
     replacement = model.replacement("v2")
     assert refusal(model.register(path=str(replacement.path), task="sing"))[::2] == (400, "task")
@@ -54,7 +54,7 @@ def test_ops_unloaded_register(server, slots):
 
 @cell("ops.unloaded.unload")
 def test_ops_unloaded_unload(server, slots):
-    # Mutant: `unload` answers at once when there is no pool.
+    # Mutant: `unload` returns at once when there is no pool.
     with occupied_cold(server, slots) as (model, register):
         unload = model.unload()
         comes_to(model, standing("unloaded", slots=slots, leases=["load"], queue=["unload"]))
@@ -67,7 +67,7 @@ def test_ops_unloaded_unload(server, slots):
 
 @cell("ops.unloaded.bulk_unload")
 def test_ops_unloaded_bulk_unload(server, slots):
-    # Mutant: `_chosen` keeps only those that have a pool.
+    # Mutant: `_chosen` keeps only models that have a pool.
     other = server.new_model()
     with occupied_cold(server, slots) as (model, register):
         bulk = server.bulk_unload(model, "nobody", other, model)
@@ -99,7 +99,7 @@ def test_ops_unloaded_evict(fresh_server, slots):
 
 @cell("ops.unloaded.status")
 def test_ops_unloaded_status(server, slots):
-    # Mutant: `view` loads the model when its facts are missing.
+    # Mutant: `_status` starts `load`.
     model = cold_model(server)
     for _ in range(2):
         assert seen(model) == standing("unloaded", slots=slots)

@@ -6,7 +6,7 @@ from conformance_plugin import cell
 
 @cell("ops.unloading.inference")
 def test_ops_unloading_inference(server, slots):
-    # Mutant: `_act` releases its lease before it awaits `action`.
+    # Mutant: `destroy` starts `pool.close()` and does not await it.
     with unloading(server, slots) as (model, unload):
         request = model.infer("later")
         comes_to(model, standing("unloading", slots=slots, leases=["unload"], queue=["infer"]))
@@ -18,7 +18,7 @@ def test_ops_unloading_inference(server, slots):
 
 @cell("ops.unloading.register")
 def test_ops_unloading_register(server, slots):
-    # Mutant: `register` awaits `action` without a claim.
+    # Mutant: `Gate._admits` grants a manager beside another.
     with unloading(server, slots) as (model, unload):
         replacement = model.replacement("v2")
         register = model.register(path=str(replacement.path))
@@ -32,7 +32,7 @@ def test_ops_unloading_register(server, slots):
 
 @cell("ops.unloading.unload")
 def test_ops_unloading_unload(server, slots):
-    # Mutant: `unload` answers at once when the model is not loaded.
+    # Mutant: `unload` returns at once when there is no pool.
     with unloading(server, slots) as (model, earlier):
         later = model.unload()
         comes_to(model, standing("unloading", slots=slots, leases=["unload"], queue=["unload"]))
@@ -44,7 +44,7 @@ def test_ops_unloading_unload(server, slots):
 
 @cell("ops.unloading.bulk_unload")
 def test_ops_unloading_bulk_unload(server, slots):
-    # Mutant: `unload_many` awaits the models one after the other.
+    # Mutant: `unload_many` awaits all claims before it frees a model.
     other = server.new_model()
     with unloading(server, slots) as (model, unload):
         bulk = server.bulk_unload(model, other)
@@ -82,7 +82,7 @@ def test_ops_unloading_evict(fresh_server, slots):
 
 @cell("ops.unloading.status")
 def test_ops_unloading_status(server, slots):
-    # Mutant: `detach` leaves `entry.facts` until the pool is destroyed.
+    # Mutant: `detach` leaves `entry.facts`.
     with unloading(server, slots) as (model, unload):
         assert seen(model) == standing("unloading", slots=slots, leases=["unload"])
         assert model.checkpoint.events("closed") == []  # the weights are still there
