@@ -78,7 +78,7 @@ def play(
     """Play a history to its end, and what must be possible afterwards; the classes may be mutants."""
     loop = VirtualLoop()
     try:
-        stage = _Play(loop, history, gate, parallel if history.house.parallel else serial)
+        stage = Play(loop, history, gate, parallel if history.house.parallel else serial)
         loop.before_step = stage.count_step
         try:
             loop.run(stage.main())
@@ -93,8 +93,10 @@ def play(
         loop.close()
 
 
-class _Play:
-    def __init__(self, loop: VirtualLoop, history: History, gate: type[Gate], runtime: type[ModelRuntime]) -> None:
+class Play:
+    """One house, its world and its runtime, and what is found wrong with them."""
+
+    def __init__(self, loop: VirtualLoop, history: History, gate: type[Gate] | None, runtime: type[ModelRuntime]) -> None:
         house = self.house = history.house
         self.history = history
         self.loop = loop
@@ -124,7 +126,7 @@ class _Play:
             house.busy_ms,
             limits,
             max_slots_of=lambda spec: 4,
-            make_gate=journaled(gate, self.journal),
+            make_gate=Gate if gate is None else journaled(gate, self.journal),
         )
         self.runtime = runtime(ports)
         for number, slots in enumerate(house.slots):
@@ -205,7 +207,7 @@ class _Play:
 
     def _check_room(self) -> None:
         resident = sum(entry.state in _RESIDENT for entry in self.runtime._residents.registry)
-        beside = self.runtime._residents._side_builds
+        beside = len(self.runtime._residents._aside)
         if self.house.max_loaded and resident + beside > self.house.max_loaded:
             self.find(f"{resident} models are resident and {beside} built beside, of {self.house.max_loaded}")
 
@@ -218,18 +220,19 @@ class _Play:
             self.loop.call_at(1000 + event.at_ms / 1000, self._begin, at, event)
         last = max((it.at_ms for it in self.history.events), default=0)
         await asyncio.sleep(last / 1000 + 0.001)
-        await self._quiet()
+        await self.quiet()
         if self.closing:
-            self._check_closed()
+            self.check_closed()
             return
-        self._check_idle()
+        self.check_idle()
         await self._check_idle_unload()
-        await self._check_next()
+        await self.check_next()
         await self.runtime.close()
         self.closing = True
-        self._check_closed()
+        self.check_closed()
 
-    async def _quiet(self) -> None:
+    async def quiet(self) -> None:
+        """Wait until nobody waits and nothing runs."""
         if self.clients:
             await asyncio.wait(self.clients)
         self.clients.clear()
@@ -418,7 +421,7 @@ class _Play:
 
     # Afterwards
 
-    def _check_idle(self) -> None:
+    def check_idle(self) -> None:
         desk, residents = self.runtime._desk, self.runtime._residents
         for resident in residents:
             gate = desk.view(resident.entry.id)
@@ -427,8 +430,8 @@ class _Play:
             if resident.attempt is not None or resident.entry.state not in (ModelState.READY, ModelState.UNLOADED):
                 self.find(f"{resident.entry.id} is left {resident.entry.state}")
             self._check_state(resident)
-        if desk._pending or len(self.runtime._tasks) or residents._side_builds or residents._room._waiting:
-            self.find(f"left over: {desk._pending}, {len(self.runtime._tasks)} tasks, {residents._side_builds}")
+        if desk._pending or len(self.runtime._tasks) or residents._aside or residents._room._waiting:
+            self.find(f"left over: {desk._pending}, {len(self.runtime._tasks)} tasks, {len(residents._aside)}")
         pools = [it.pool.host for it in residents if it.pool is not None]
         if len(pools) != len(self.world.hosts) or any(it not in pools for it in self.world.hosts):
             self.find(f"{len(self.world.hosts)} hosts are left for {len(pools)} pools")
@@ -443,7 +446,7 @@ class _Play:
             if entry.state is not ModelState.UNLOADED and not entry.registration.pinned:
                 self.find(f"{entry.id} is idle and {entry.state}")
 
-    async def _check_next(self) -> None:
+    async def check_next(self) -> None:
         """The next request on each model works, or is refused for a reason that lies in how it is registered."""
         self.armed.clear()
         for resident in self.runtime._residents:
@@ -469,8 +472,8 @@ class _Play:
                 self.find(f"the next request on {spec.id} failed: {fault!r}")
         await self.runtime._tasks.join()
 
-    def _check_closed(self) -> None:
-        self._check_idle()
+    def check_closed(self) -> None:
+        self.check_idle()
         if self.world.hosts:
             self.find(f"{len(self.world.hosts)} hosts outlive the runtime")
         if any(entry.state is not ModelState.UNLOADED for entry in self.runtime._residents.registry):

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from antiphon.residency.eviction import plan_eviction
 from antiphon.runtime.api import Foresight
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.residents import Resident, Residents
@@ -36,7 +35,7 @@ class Planner:
         stays = unchanged and resident is not None and resident.pool is not None
         return Foresight(
             waits_for=tuple(name for it in known for name in self._waits_for(it, prefix=False)),
-            evicts=() if stays or (resident is not None and resident.pool is not None) else self._evicts(resident),
+            evicts=() if resident is not None and resident.pool is not None else self._evicts(resident, capability),
             loads=() if stays else (model_id,),
             unloads=(model_id,) if resident is not None and resident.pool is not None and not stays else (),
             free_bytes=self._ports.memory.available_bytes(),
@@ -51,14 +50,16 @@ class Planner:
         names += [f"waiter:{view.waiting}"] if view.waiting else []
         return [f"{resident.entry.id}/{name}" for name in names] if prefix else names
 
-    def _evicts(self, newcomer: Resident | None) -> tuple[str, ...]:
-        """The idle models that would leave, least recently used first."""
-        limit = self._ports.limits.max_loaded_models
-        if not limit:
-            return ()
-        plan = plan_eviction(self._residents.registry, None if newcomer is None else newcomer.entry, limit)
-        idle = [entry.id for entry in plan.candidates if self._desk.is_idle(entry.id)]
-        return tuple(idle[: plan.excess])
+    def _evicts(self, newcomer: Resident | None, capability: Capability) -> tuple[str, ...]:
+        """The idle models that would leave, least recently used first: for their places, then for their memory."""
+        plan = self._residents.eviction_plan(None if newcomer is None else newcomer.entry)
+        idle = [entry for entry in plan.candidates if self._desk.is_idle(entry.id)]
+        leaving = plan.excess
+        missing_bytes = self._residents.missing_bytes(capability.weight_bytes)
+        while missing_bytes > 0 and leaving < len(idle):
+            missing_bytes -= idle[leaving].capability.weight_bytes
+            leaving += 1
+        return tuple(entry.id for entry in idle[:leaving])
 
     def _longest_wait_s(self, residents: Sequence[Resident]) -> float | None:
         longest_s = 0.0

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 from antiphon.admission.gate import Lease
 from antiphon.ports.clock import Timer
 from antiphon.ports.host import SlotHost
-from antiphon.residency.eviction import plan_eviction
+from antiphon.residency.eviction import EvictionPlan, plan_eviction
 from antiphon.residency.idle import idle_deadline
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry, Registry
@@ -46,7 +47,7 @@ class Residents:
         self._tasks = tasks
         self._room = WaitingRoom(ports.clock, ports.limits.residency_wait_s)
         self._cold_loads = asyncio.Lock()  # guards a memory check and the load that it is for; no admission
-        self._side_builds = 0
+        self._aside: list[Resident] = []  # one for each pool that is being built beside its model's first
         desk.on_idle = self._became_idle
 
     def __iter__(self) -> Iterator[Resident]:
@@ -133,28 +134,42 @@ class Residents:
 
     def has_memory_for(self, needed_bytes: int) -> bool:
         """Whether a load would leave the free memory that the configuration wants."""
+        return not self.missing_bytes(needed_bytes)
+
+    def missing_bytes(self, needed_bytes: int) -> int:
+        """How much memory must come free before a load may begin that needs so much; 0 where it may begin now."""
         floor = self._ports.limits.min_free_memory_bytes
-        return not floor or self._ports.memory.available_bytes() - needed_bytes >= floor
+        return max(0, needed_bytes + floor - self._ports.memory.available_bytes()) if floor else 0
 
     @contextmanager
     def beside(self, resident: Resident, needed_bytes: int) -> Iterator[None]:
         """Count a second pool of a model that is being built beside its first; nothing is evicted for it.
 
-        Raises ServerBusy or InsufficientMemory where there is no room.
+        Nor is the model itself meanwhile: its first pool is to work until the second takes its place. Raises ServerBusy
+        or InsufficientMemory where there is no room.
         """
-        limit = self._ports.limits.max_loaded_models - self._side_builds - 1
+        limit = self._ports.limits.max_loaded_models - len(self._aside) - 1
         if self._ports.limits.max_loaded_models and (
             limit < 1 or plan_eviction(self.registry, resident.entry, limit).excess
         ):
             raise ServerBusy("there is no room for a second pool beside the first (max_loaded_models)")
         if not self.has_memory_for(needed_bytes):
             raise InsufficientMemory("there is not enough free memory for a second pool beside the first")
-        self._side_builds += 1
+        self._aside.append(resident)
         try:
             yield
         finally:
-            self._side_builds -= 1
+            self._aside.remove(resident)
+            if resident.idle_alarm is None:  # it may have rung meanwhile, in vain
+                self._set_idle_alarm(resident)
             self._room.retry()
+
+    def eviction_plan(self, newcomer: Entry | None) -> EvictionPlan:
+        """What a load has to evict now; None is a model that is not registered yet."""
+        limit = self._ports.limits.max_loaded_models
+        plan = plan_eviction(self.registry, newcomer, max(1, limit - len(self._aside)) if limit else 0)
+        aside = {resident.entry.id for resident in self._aside}
+        return replace(plan, candidates=tuple(entry for entry in plan.candidates if entry.id not in aside))
 
     def close(self) -> None:
         """Stop the alarms."""
@@ -203,15 +218,12 @@ class Residents:
 
         What was evicted stays so, also where it was not enough.
         """
-        limit = self._ports.limits.max_loaded_models
-        if limit:
-            plan = plan_eviction(self.registry, resident.entry, max(1, limit - self._side_builds))
-            evicted = 0
-            for victim in plan.candidates:
-                if evicted < plan.excess and self._evict(self._by_id[victim.id]) is not None:
-                    evicted += 1
-            if evicted < plan.excess:
-                return False
+        plan, evicted = self.eviction_plan(resident.entry), 0
+        for victim in plan.candidates:
+            if evicted < plan.excess and self._evict(self._by_id[victim.id]) is not None:
+                evicted += 1
+        if evicted < plan.excess:
+            return False
         self.take(resident.entry, Step.LOAD)
         return True
 
@@ -238,13 +250,15 @@ class Residents:
         return await build_pool(staged, spec, resident.max_slots)
 
     def _evict_one(self, newcomer: Resident) -> "asyncio.Task[None] | None":
-        for victim in plan_eviction(self.registry, newcomer.entry, 1).candidates:
+        for victim in self.eviction_plan(newcomer.entry).candidates:
             if (eviction := self._evict(self._by_id[victim.id])) is not None:
                 return eviction
         return None
 
     def _evict(self, victim: Resident) -> "asyncio.Task[None] | None":
         """Retire a model if it is idle now; its memory is freed under its own lease, by a task that is returned."""
+        if victim in self._aside:
+            return None
         lease = self._desk.try_exclusive(victim.entry.id, Operation.EVICT)
         if lease is None:
             return None
