@@ -1,0 +1,159 @@
+"""The operations that the failpoint sweep disturbs, each on a small house."""
+
+import asyncio
+from dataclasses import replace
+
+from antiphon.runtime.api import BatchInference, Inference, Strategy
+from antiphon.testing.sim import sim_spec
+from antiphon.vocabulary.errors import AntiphonError
+from antiphon.vocabulary.spec import Registration
+from antiphon.vocabulary.tasks import Interface, TaskRequest
+from sim_history import House
+from sim_sweep import Operation, Sweep
+
+_TWO_SLOTS = House(slots=(2, 2, 2))
+
+
+async def run(stage: Sweep, model: str = "m0", text: str = "hello") -> None:
+    async def finish(result, timing):
+        await asyncio.sleep(0.001)
+
+    await stage.runtime.run(Inference(model, TaskRequest(text=text), stage._bound), finish)
+
+
+def load(*models: str):
+    async def before(stage: Sweep) -> None:
+        for model in models:
+            await stage.runtime.load(model)
+
+    return before
+
+
+def register(model: str = "m0", strategy: Strategy = Strategy.REPLACE, **changes: int):
+    async def act(stage: Sweep) -> None:
+        await stage.runtime.register(Registration(sim_spec(model, **{"slots": 2, **changes})), strategy=strategy)
+
+    return act
+
+
+def behind_a_request(act):
+    """Begin a request on the first model, then act while it runs."""
+
+    async def both(stage: Sweep) -> None:
+        request = stage.loop.create_task(run(stage))
+        stage.clients.append(request)
+        await asyncio.sleep(0.0005)
+        await act(stage)
+
+    return both
+
+
+async def stream(stage: Sweep) -> None:
+    flow = await stage.runtime.open_stream(
+        Inference("m0", TaskRequest(text="one two"), stage._bound, Interface.STREAMING)
+    )
+    try:
+        async for _ in flow:
+            pass
+    finally:
+        await flow.aclose()
+
+
+async def drop_stream(stage: Sweep) -> None:
+    await stage.runtime.open_stream(Inference("m0", TaskRequest(text="one"), stage._bound, Interface.STREAMING))
+
+
+async def batch(stage: Sweep) -> None:
+    requests = (TaskRequest(text="one"), TaskRequest(text="two"))
+    flow = await stage.runtime.open_batch(BatchInference("m0", requests, stage._bound))
+    try:
+        async for _ in flow:
+            pass
+    finally:
+        await flow.aclose()
+
+
+async def idle(stage: Sweep) -> None:
+    await asyncio.sleep(0.05)
+
+
+async def start(stage: Sweep) -> None:
+    await stage.runtime.start()
+    await asyncio.sleep(0.05)
+
+
+async def close(stage: Sweep) -> None:
+    stage.closing = True
+    try:
+        await stage.runtime.close()
+    finally:
+        await asyncio.shield(stage.loop.create_task(stage.runtime.close()))
+
+
+async def expired(stage: Sweep) -> None:
+    for _ in range(2):
+        stage.clients.append(stage.loop.create_task(run(stage)))
+    await asyncio.sleep(0.0005)
+    try:
+        await stage.runtime.unload("m0", busy_timeout_ms=1)
+    except AntiphonError:
+        return
+
+
+async def foresee(stage: Sweep) -> None:
+    stage.runtime.status()
+    stage.runtime.foresee_unload()
+    await stage.runtime.foresee_load("m1")
+    await stage.runtime.foresee_load("m1", Registration(sim_spec("m1", 2, revision=1)))
+
+
+OPERATIONS = [
+    Operation("load", lambda stage: stage.runtime.load("m0")),
+    Operation("load in one slot", lambda stage: stage.runtime.load("m0"), house=House(slots=(1,), parallel=False)),
+    Operation("request, cold", run),
+    Operation("request, warm", run, load("m0")),
+    Operation("two requests, cold", behind_a_request(run)),
+    Operation("stream", stream, load("m0")),
+    Operation("stream that nobody reads", drop_stream, load("m0")),
+    Operation("batch", batch, load("m0")),
+    Operation("registration", register("new")),
+    Operation("registration of too many slots", register("new", slots=4, capacity=2)),
+    Operation("reconfiguration, unloaded", register(revision=1)),
+    Operation("reconfiguration, nothing new", register(), load("m0")),
+    Operation("reconfiguration, slots", register(slots=3), load("m0")),
+    Operation("reconfiguration, options", register(style=1), load("m0")),
+    Operation("reconfiguration, weights", register(revision=1), load("m0")),
+    Operation("reconfiguration, one slot", register(slots=1, revision=1), load("m0")),
+    Operation("reconfiguration, too many slots", register(slots=4, capacity=2), load("m0")),
+    Operation("reconfiguration, side by side", register(strategy=Strategy.SIDE_BY_SIDE, revision=1), load("m0")),
+    Operation(
+        "reconfiguration, side by side and overtaken",
+        behind_a_request(
+            lambda stage: asyncio.gather(
+                register(strategy=Strategy.SIDE_BY_SIDE, revision=1)(stage), register(style=1)(stage)
+            )
+        ),
+        load("m0"),
+    ),
+    Operation("reconfiguration behind a request", behind_a_request(register(revision=1)), load("m0")),
+    Operation("bulk", lambda stage: stage.runtime.unload_many(), load("m0", "m1")),
+    Operation("bulk behind a request", behind_a_request(lambda stage: stage.runtime.unload_many()), load("m0", "m1")),
+    Operation("bulk behind a first load", behind_a_request(lambda stage: stage.runtime.unload_many()), load("m1")),
+    Operation("eviction", lambda stage: run(stage, "m1"), load("m0"), replace(_TWO_SLOTS, max_loaded=1)),
+    Operation(
+        "eviction that is waited for",
+        behind_a_request(lambda stage: run(stage, "m1")),
+        load("m0"),
+        replace(_TWO_SLOTS, max_loaded=1, room_ms=50),
+    ),
+    Operation(
+        "eviction for memory", lambda stage: run(stage, "m1"), load("m0"), replace(_TWO_SLOTS, memory=2, min_free=1)
+    ),
+    Operation("eviction of the idle", idle, load("m0"), replace(_TWO_SLOTS, idle_ms=10)),
+    Operation("unload", lambda stage: stage.runtime.unload("m0"), load("m0")),
+    Operation("unload behind a request", behind_a_request(lambda stage: stage.runtime.unload("m0")), load("m0")),
+    Operation("unload that is not waited for", expired, load("m0")),
+    Operation("start", start, house=replace(_TWO_SLOTS, eager=True)),
+    Operation("foresight", foresee, load("m0"), replace(_TWO_SLOTS, max_loaded=1)),
+    Operation("close", behind_a_request(close), load("m0", "m1")),
+]
