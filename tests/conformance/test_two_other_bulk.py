@@ -135,11 +135,14 @@ def test_two_other_bulk_unload_ab_in_one_order_on_both(server, slots):
     second = server.bulk_unload(two.b, two.a)
     two.wait(a=barriers(slots, INFER + BULK), b=barriers(slots, INFER + BULK))
 
+    two.a.checkpoint.hold("run", "between")
+    two.finish_first(two.a, slots)
+    two.wait(a=Standing("ready", INFER, BULK), b=barriers(slots, INFER + BULK))
+    end_bulk(two, two.b)  # it had both its barriers before the second call had any
+    assert answer_of(between[two.b]).text == "between"
+    two.wait(a=Standing("ready", INFER, BULK), b=UNLOADED)
     two.finish(two.a)
     assert answer_of(between[two.a]).text == "between"
-    two.wait(a=UNLOADED, b=barriers(slots, INFER + BULK))
-    end_bulk(two, two.b)
-    assert answer_of(between[two.b]).text == "between"
     assert second.ok()["unloaded"] == [two.b.id, two.a.id]
     two.show(a=UNLOADED, b=UNLOADED)
     for model in (two.a, two.b):  # the first bulk, the request between them, the second bulk
