@@ -165,3 +165,16 @@ async def test_a_run_without_memory_is_no_fault_of_the_engine_and_costs_no_slot(
     checkpoint.unset("run.fail")
     await asyncio.gather(*stage.fill())
     assert len(checkpoint.events("load")) == 1
+
+
+@strict
+async def test_what_left_for_the_limit_is_freed_before_the_memory_is_called_too_little(stage):
+    victim, newcomer = stage.model("a"), stage.model("b", weight_bytes=50)
+    await stage.bring("a")
+    stage.free_bytes = 100
+    with victim.held("destroy"):
+        loading = stage.say("hello", "b")
+        await victim.await_for("destroy")
+        assert newcomer.events() == []
+        stage.free_bytes = 150
+    assert (await loading).endswith("|hello")

@@ -56,6 +56,7 @@ class Planner:
         idle = [entry for entry in plan.candidates if self._desk.is_idle(entry.id)]
         leaving = plan.excess
         missing_bytes = self._residents.missing_bytes(capability.weight_bytes)
+        missing_bytes -= sum(entry.capability.weight_bytes for entry in idle[:leaving])
         while missing_bytes > 0 and leaving < len(idle):
             missing_bytes -= idle[leaving].capability.weight_bytes
             leaving += 1

@@ -1,10 +1,11 @@
 """What is in memory: loading a model whole, making room for it, freeing it. It takes no lease but an eviction's."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from antiphon.admission.gate import Lease
 from antiphon.ports.clock import Timer
@@ -179,10 +180,11 @@ class Residents:
 
     async def _load(self, resident: Resident, staged: Staged | None) -> Pool:
         entry = resident.entry
+        evictions: list[asyncio.Task[None]] = []
         try:
             if entry.state is ModelState.UNLOADED:
-                await self._make_room(resident, staged)
-            pool = await self._build_guarded(resident, staged)
+                await self._make_room(resident, staged, evictions)
+            pool = await self._build_guarded(resident, staged, evictions)
         except BaseException as fault:
             resident.attempt = None
             self._failed(entry, "load", fault)
@@ -194,9 +196,11 @@ class Residents:
         self.publish(resident, pool)
         return pool
 
-    async def _make_room(self, resident: Resident, staged: Staged | None) -> None:
+    async def _make_room(
+        self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
+    ) -> None:
         try:
-            await self._room.enter(partial(self._reserve, resident), self._no_room)
+            await self._room.enter(partial(self._reserve, resident, evictions), self._no_room)
         except BaseException:
             if staged is not None:
                 await abandon(staged.host)
@@ -213,35 +217,40 @@ class Residents:
         waits = [wait_s for it in movable if (wait_s := self._desk.drain_s(it.id)) is not None]
         return min(waits, default=1.0)
 
-    def _reserve(self, resident: Resident) -> bool:
+    def _reserve(self, resident: Resident, evictions: "list[asyncio.Task[None]]") -> bool:
         """Evict as many idle models as must go, and take their place, in one step (ops.loading.evict).
 
         What was evicted stays so, also where it was not enough.
         """
-        plan, evicted = self.eviction_plan(resident.entry), 0
-        for victim in plan.candidates:
-            if evicted < plan.excess and self._evict(self._by_id[victim.id]) is not None:
-                evicted += 1
-        if evicted < plan.excess:
+        plan = self.eviction_plan(resident.entry)
+        made = self._evict_some(plan.candidates, plan.excess)
+        evictions += made
+        if len(made) < plan.excess:
             return False
         self.take(resident.entry, Step.LOAD)
         return True
 
-    async def _build_guarded(self, resident: Resident, staged: Staged | None) -> Pool:
-        """Build a pool once there is memory for it: checks and loads take turns, evictions are waited for outside."""
+    async def _build_guarded(
+        self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
+    ) -> Pool:
+        """Build a pool once there is memory for it: checks and loads take turns, evictions are waited for outside.
+
+        `evictions` were made for this load already; no more are made before the memory of these is freed.
+        """
         if staged is not None or not self._ports.limits.min_free_memory_bytes:
             return await self._build(resident, staged)
         while True:
             async with self._cold_loads:
                 if self.has_memory_for(resident.entry.capability.weight_bytes):
                     return await self._build(resident, staged)
-                eviction = self._evict_one(resident)
-            if eviction is None:
+                evictions = evictions or self._evict_some(self.eviction_plan(resident.entry).candidates, 1)
+            if not evictions:
                 raise InsufficientMemory(
                     "there is not enough free memory (min_free_memory_mb), and no model is idle",
                     retry_after_s=self._until_idle_s(),
                 )
-            await eviction
+            await asyncio.wait(evictions)
+            evictions = []
 
     async def _build(self, resident: Resident, staged: Staged | None) -> Pool:
         spec = resident.entry.registration.spec
@@ -249,11 +258,10 @@ class Residents:
             staged = await stage(self.make_host(spec))
         return await build_pool(staged, spec, resident.max_slots)
 
-    def _evict_one(self, newcomer: Resident) -> "asyncio.Task[None] | None":
-        for victim in self.eviction_plan(newcomer.entry).candidates:
-            if (eviction := self._evict(self._by_id[victim.id])) is not None:
-                return eviction
-        return None
+    def _evict_some(self, candidates: Iterable[Entry], count: int) -> "list[asyncio.Task[None]]":
+        """Retire as many of these as are idle, `count` at most, the first ones first."""
+        attempts = (self._evict(self._by_id[candidate.id]) for candidate in candidates)
+        return list(islice((it for it in attempts if it is not None), count))
 
     def _evict(self, victim: Resident) -> "asyncio.Task[None] | None":
         """Retire a model if it is idle now; its memory is freed under its own lease, by a task that is returned."""
