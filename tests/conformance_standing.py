@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from conformance_client import Pending
+from conformance_client import Pending, eventually
 from conformance_server import Model, Server
 
 CAPACITY = 4
@@ -18,6 +18,11 @@ def standings(server: Server, *models: Model) -> list[dict[str, object]]:
     """Several models in one snapshot."""
     seen = {it["id"]: it for it in server.status()["models"]}
     return [_foreseeable(seen[model.id]) for model in models]
+
+
+def wait_standing(model: Model, wanted: dict[str, object]) -> None:
+    """Block until the model stands so; for what no answer announces."""
+    eventually(lambda: standing(model), lambda it: it == wanted, f"{wanted}")
 
 
 def expected(

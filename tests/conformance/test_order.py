@@ -10,10 +10,12 @@ from antiphon.vocabulary.errors import InvariantError
 from antiphon.vocabulary.states import Operation
 from conformance_plugin import cell
 from conformance_server import BULK_UNLOAD, answer_of
-from conformance_standing import expected, occupy, standing, standings, steps
+from conformance_standing import expected, occupy, standing, standings, steps, wait_standing
 
 QUEUED_AS = {"register": "load", "reconfigure": "load", "unload": "unload", "bulk": "bulk_unload"}
 """The kinds of managers, and what the queue calls them."""
+
+LOADERS = {"register", "reconfigure"}
 
 
 def error_of(answer):
@@ -31,10 +33,6 @@ def manage(server, model, kind, replacement):
             return model.unload()
         case _:
             return server.bulk_unload(model)
-
-
-def last_of(checkpoint, step):
-    return checkpoint.events(step)[-1].t
 
 
 @cell("order.request_request")
@@ -173,18 +171,15 @@ def test_order_manager_manager(server, slots, kinds):
     older.ok()
     answers = [call.ok() for call in calls]
 
-    ends_loaded = [kind in {"register", "reconfigure"} for kind in kinds]
+    ends_loaded = [kind in LOADERS for kind in kinds]
     for kind, answer, is_loaded in zip(kinds, answers, ends_loaded, strict=True):
         told = {"unloaded": [model.id], "not_found": []} if kind == "bulk" else {"id": model.id, "loaded": is_loaded}
         assert answer == told
     assert standing(model) == expected(model, slots, "ready" if ends_loaded[-1] else "unloaded")
-    revision = next((("v1", "v2")[kind == "reconfigure"] for kind in kinds[::-1] if kind in QUEUED_AS_LOAD), "v1")
+    revision = next((("v1", "v2")[kind == "reconfigure"] for kind in kinds[::-1] if kind in LOADERS), "v1")
     assert answer_of(model.infer("now")).revision == revision
     for checkpoint in model.checkpoints:  # each alone: no load before the last teardown was over
         assert_no_two_pools(checkpoint)
-
-
-QUEUED_AS_LOAD = {kind for kind, operation in QUEUED_AS.items() if operation == "load"}
 
 
 def assert_no_two_pools(checkpoint):
@@ -285,9 +280,7 @@ def test_order_bulk_bulk(server, slots, selection):
         ]
         assert answer_of(other.infer("passes by")).text == "passes by"
         b.checkpoint.release("run")
-        b.wait_state("unloaded")
-        b.wait_listed(active_slots=0)
-        assert standing(b) == expected(b, slots, "unloaded")  # both calls are through with it
+        wait_standing(b, expected(b, slots, "unloaded"))  # both calls are through with it
         assert not first.has_ended()
         assert not second.has_ended()
     for call in older:
@@ -357,20 +350,15 @@ def test_order_bulk_cancel(server, slots):
     with busy.checkpoint.held("run"), also_busy.checkpoint.held("run"):
         older = [*occupy(busy, 1), *occupy(also_busy, 1)]
         call = server.client.open("POST", BULK_UNLOAD, json={"model_ids": [idle.id, busy.id, also_busy.id]})
-        idle.wait_state("unloaded")
+        wait_standing(idle, expected(idle, slots, "unloaded"))
         behind = busy.infer("behind")
         busy.wait_queue("bulk_unload", "infer")
         call.cut(reset=True)
     for request in (*older, behind):
         request.ok()
-    also_busy.wait_state("unloaded")
-    for model in (idle, busy, also_busy):
-        model.wait_listed(active_slots=0, queued_requests=0)
-    assert standings(server, idle, busy, also_busy) == [
-        expected(idle, slots, "unloaded"),  # what was complete is not undone
-        expected(busy, slots),
-        expected(also_busy, slots, "unloaded"),
-    ]
+    wait_standing(idle, expected(idle, slots, "unloaded"))  # what was complete is not undone
+    wait_standing(also_busy, expected(also_busy, slots, "unloaded"))
+    wait_standing(busy, expected(busy, slots))
     assert [step for step, _ in steps(busy, "closed", "run")] == ["run", "closed", "run"]
     for model in (idle, busy, also_busy):
         assert model.unload().ok()["loaded"] is False  # it can be had alone
