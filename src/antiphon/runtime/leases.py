@@ -39,12 +39,19 @@ class Claim:
             return None
         return future.result()
 
+    def give_up(self) -> None:
+        """Hold and wait for nothing any more; instead of awaiting it."""
+        self._desk.give_up(self._gate, self._waiter, self._take_future())
+
     def __await__(self) -> Generator[Any, Any, Lease]:
+        return self._desk.granted(self._gate, self._waiter, self._take_future()).__await__()
+
+    def _take_future(self) -> "asyncio.Future[Lease]":
         # Kept here, a refusal would refer to itself through the frames that hold this claim.
         future, self._future = self._future, None
         if future is None:
             raise InvariantError(f"{self._waiter} is awaited a second time")
-        return self._desk.granted(self._gate, self._waiter, future).__await__()
+        return future
 
 
 class LeaseDesk:
@@ -100,32 +107,49 @@ class LeaseDesk:
         Raises ServerBusy there when the wait ends without a lease, or would be hopeless.
         """
         gate = self._scheduler.gate(model_id)
-        waiter, decisions = gate.submit(operation, self._clock.now(), timeout_s)
         future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+        waiter, decisions = gate.submit(operation, self._clock.now(), timeout_s)
         self._pending[waiter] = future
-        self._deliver(gate, decisions)
-        return Claim(self, gate, waiter, future)
+        claim = Claim(self, gate, waiter, future)
+        try:
+            self._deliver(gate, decisions)
+        except BaseException:
+            claim.give_up()
+            raise
+        return claim
 
     def publish(self, model_ids: Sequence[str], operation: Operation) -> list[Claim]:
         """Enter a barrier without a bound on each model, all in this call or none (rule.bulk_two_phase)."""
+        gates = [self._scheduler.gate(model_id) for model_id in dict.fromkeys(model_ids)]
+        futures: list[asyncio.Future[Lease]] = [asyncio.get_running_loop().create_future() for _ in gates]
         try:
             barriers, decisions = self._scheduler.publish(model_ids, operation, self._clock.now())
         except PublicationError as fault:
-            self._deliver_all(fault.decisions)
+            self._deliver_all(gates, fault.decisions)
             raise
         claims = []
-        for model_id, waiter in barriers.items():
-            future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+        for gate, future in zip(gates, futures, strict=True):
+            waiter = barriers[gate.name]
             self._pending[waiter] = future
-            claims.append(Claim(self, self._scheduler.gate(model_id), waiter, future))
-        self._deliver_all(decisions)
+            claims.append(Claim(self, gate, waiter, future))
+        try:
+            self._deliver_all(gates, decisions)
+        except BaseException:
+            for claim in claims:
+                claim.give_up()
+            raise
         return claims
 
     def try_exclusive(self, model_id: str, operation: Operation) -> Lease | None:
         """Take a model whole if it is idle and nobody waits for it; never wait (rule.retire_try_acquire)."""
         gate = self._scheduler.gate(model_id)
         lease, decisions = gate.try_exclusive(operation, self._clock.now())
-        self._deliver(gate, decisions)
+        try:
+            self._deliver(gate, decisions)
+        except BaseException:
+            if lease is not None:
+                self.release(lease)
+            raise
         return lease
 
     def resize(self, lease: Lease, capacity: int) -> None:
@@ -167,27 +191,35 @@ class LeaseDesk:
             # A grant that is there already is taken without a suspension, so nothing can come between.
             return future.result() if future.done() else await future
         except asyncio.CancelledError:
-            self._give_up(gate, waiter, future)
+            self.give_up(gate, waiter, future)
             raise
         finally:
             del future  # a refusal must not refer to itself through this frame
 
-    def _give_up(self, gate: Gate, waiter: Waiter, future: asyncio.Future[Lease]) -> None:
+    def give_up(self, gate: Gate, waiter: Waiter, future: asyncio.Future[Lease]) -> None:
+        """Withdraw a claim that waits, and give back what it was granted."""
         if self._pending.pop(waiter, None) is not None:
             self._deliver(gate, gate.withdraw(waiter, self._clock.now()))
         elif not future.cancelled() and future.exception() is None:
             self.release(future.result())
 
-    def _deliver_all(self, decisions: Iterable[Decision]) -> None:
-        """Tell what was decided at several gates."""
+    def _deliver_all(self, gates: Iterable[Gate], decisions: Iterable[Decision]) -> None:
+        """Tell what was decided at several gates: all of it, before anything can fail."""
         by_gate: dict[str, list[Decision]] = {}
         for decision in decisions:
             waiter = decision.lease.waiter if isinstance(decision, Granted) else decision.waiter
             by_gate.setdefault(waiter.gate, []).append(decision)
-        for name, made in by_gate.items():
-            self._deliver(self._scheduler.gate(name), made)
+        told = [gate for gate in gates if gate.name in by_gate]
+        for gate in told:
+            self._tell(gate, by_gate[gate.name])
+        for gate in told:
+            self._set_alarm(gate)
 
     def _deliver(self, gate: Gate, decisions: Iterable[Decision]) -> None:
+        self._tell(gate, decisions)
+        self._set_alarm(gate)
+
+    def _tell(self, gate: Gate, decisions: Iterable[Decision]) -> None:
         """Tell each claim what was decided; a grant that nobody awaits any more goes straight back."""
         todo = deque(decisions)
         while todo:
@@ -201,10 +233,9 @@ class LeaseDesk:
                 case Refused(waiter, reason):
                     future = self._pending.pop(waiter)
                     if not future.cancelled():
-                        future.set_exception(self._busy(gate, waiter, reason))
+                        future.set_exception(self._refusal(gate, waiter, reason))
                 case unknown:
                     assert_never(unknown)
-        self._set_alarm(gate)
 
     def _set_alarm(self, gate: Gate) -> None:
         """Have the gate expire its waiters in time: one timer a gate, never later than its next deadline."""
@@ -219,6 +250,13 @@ class LeaseDesk:
     def _ring(self, gate: Gate) -> None:
         del self._alarms[gate.name]
         self._deliver(gate, gate.expire(self._clock.now()))
+
+    def _refusal(self, gate: Gate, waiter: Waiter, reason: Refusal) -> Exception:
+        """What a refused claim is told; what goes wrong in saying so is told to it too, and to nobody else."""
+        try:
+            return self._busy(gate, waiter, reason)
+        except Exception as fault:  # noqa: BLE001 (it is the claim's outcome)
+            return fault
 
     def _busy(self, gate: Gate, waiter: Waiter, reason: Refusal) -> ServerBusy:
         waited_ms = round((waiter.deadline - waiter.since) * 1000)

@@ -157,11 +157,16 @@ class ModelRuntime:
         """
         chosen, unknown = self._chosen(model_ids)
         claims = self._desk.publish([resident.entry.id for resident in chosen], Operation.BULK_UNLOAD)
-        # Those that are granted already are out of use here and now, before anyone else can run.
-        freeing = [
-            self._tasks.start(self._free_in_bulk(it, claim, self._residents.detach(it) if claim.lease else None))
-            for it, claim in zip(chosen, claims, strict=True)
-        ]
+        freeing: list[asyncio.Task[None]] = []
+        for resident, claim in zip(chosen, claims, strict=True):
+            try:
+                # What is granted already is out of use here and now, before anyone else can run.
+                detached = self._residents.detach(resident) if claim.lease else None
+            except BaseException:
+                for unused in claims[len(freeing) :]:
+                    unused.give_up()
+                raise
+            freeing.append(self._tasks.start(self._free_in_bulk(resident, claim, detached)))
         await self._tasks.attend(_all(freeing))
         return Unloaded(tuple(it.entry.id for it in chosen), unknown)
 
@@ -266,7 +271,9 @@ class ModelRuntime:
 
             async def swap(resident: Resident, lease: Lease) -> None:
                 if resident.entry.metadata is seen and resident.pool is not None:
-                    await self._registrar.flip(resident, lease, registration, capability, built.pop())
+                    old = self._registrar.flip(resident, lease, registration, capability, built[0])
+                    built.clear()
+                    await self._residents.destroy(resident, old)
                 else:
                     await abandon(built.pop().host)
                     await self._registrar.replace(resident, lease, registration, capability)
@@ -321,15 +328,19 @@ class ModelRuntime:
         asked: float,
         start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]],
     ) -> LeasedStream[T]:
-        loading = self._ports.clock.now()
         try:
+            loading = self._ports.clock.now()
             pool, flow = await start()
+            try:
+                load_s = self._ports.clock.now() - loading
+                over = partial(self._stream_over, resident, lease)
+                ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
+            except BaseException:
+                await flow.aclose()
+                raise
         except BaseException:
             self._desk.release(lease)
             raise
-        load_s = self._ports.clock.now() - loading
-        over = partial(self._stream_over, resident, lease)
-        ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
         # Where nobody takes this stream any more, it is dropped here, and so ended by its finaliser.
         return LeasedStream(ending, pool.facts, lease.since - asked, load_s)
 
@@ -362,10 +373,10 @@ class ModelRuntime:
             with suppress(AntiphonError):  # the observer has heard of it, and the next request tries again
                 await self.load(model_id, busy_timeout_ms=0)
 
-    def _stream_over(self, resident: Resident, lease: Lease, run_s: float) -> None:
+    def _stream_over(self, resident: Resident, lease: Lease, run_s: Callable[[], float]) -> None:
         """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""
-        self._desk.run_times(resident.entry.id).note_run(run_s)
-        self._desk.release(lease)
+        with self._desk.holding(lease):
+            self._desk.run_times(resident.entry.id).note_run(run_s())
 
 
 async def _all(tasks: "Sequence[asyncio.Task[None]]") -> None:

@@ -86,20 +86,31 @@ class Registrar:
     async def build_aside(self, spec: ModelSpec) -> Pool:
         """Build the whole replacement beside the working pool; whatever fails, that one is untouched."""
         try:
+            max_slots = self._max_slots_of(spec)
             staged = await stage(self._residents.make_host(spec))
-            return await build_pool(staged, spec, self._max_slots_of(spec))
+            return await build_pool(staged, spec, max_slots)
         except UnsupportedSlots as fault:
             raise InvalidRequest(fault.message, param="slots") from fault
 
-    async def flip(
+    def flip(
         self, resident: Resident, lease: Lease, registration: Registration, capability: Capability, pool: Pool
-    ) -> None:
-        """Put a pool that was built aside in the place of the old one, which is freed afterwards."""
+    ) -> Pool | None:
+        """Put a pool that was built aside in the place of the old one, which is returned to be freed.
+
+        Whatever fails, the old one stays.
+        """
+        before = resident.entry.metadata
         self._residents.take(resident.entry, Step.RECONFIGURE)
-        old = self._residents.detach(resident)
-        self._commit(resident, lease, registration, capability)
-        self._residents.publish(resident, pool)
-        await self._residents.destroy(resident, old)
+        try:
+            self._commit(resident, lease, registration, capability)
+            old = resident.pool
+            self._residents.publish(resident, pool)
+        except BaseException:
+            if resident.entry.metadata is not before:
+                self._commit(resident, lease, before.registration, before.capability)
+            self._residents.take(resident.entry, Step.PRESERVE)
+            raise
+        return old
 
     def _inspector(self, spec: ModelSpec) -> SlotHost:
         try:
@@ -171,9 +182,14 @@ class Registrar:
             raise
 
     def _commit(self, resident: Resident, lease: Lease, registration: Registration, capability: Capability) -> None:
+        max_slots, slots = self._max_slots_of(registration.spec), resident.entry.registration.spec.slots
         self._desk.resize(lease, registration.spec.slots)
-        resident.max_slots = self._max_slots_of(registration.spec)
-        resident.entry.commit(registration, capability)
+        try:
+            resident.entry.commit(registration, capability)
+        except BaseException:
+            self._desk.resize(lease, slots)
+            raise
+        resident.max_slots = max_slots
 
 
 def _require_slots(spec: ModelSpec, capacity: int) -> None:

@@ -88,10 +88,10 @@ class Residents:
 
     def detach(self, resident: Resident) -> Pool | None:
         """Take the pool out of use, at once: from here on the model counts as not loaded (fail.slow_teardown)."""
+        if resident.pool is not None and resident.entry.state is ModelState.READY:
+            self.take(resident.entry, Step.RETIRE)
         pool, resident.pool = resident.pool, None
         resident.entry.facts = None
-        if pool is not None and resident.entry.state is ModelState.READY:
-            self.take(resident.entry, Step.RETIRE)
         return pool
 
     async def destroy(self, resident: Resident, pool: Pool | None) -> None:
@@ -113,12 +113,12 @@ class Residents:
 
     def publish(self, resident: Resident, pool: Pool) -> None:
         """Make a complete pool usable."""
-        entry = resident.entry
+        entry, now = resident.entry, self._ports.clock.now()
+        self.take(entry, Step.PUBLISH)
         resident.pool = pool
         entry.facts = pool.facts
         entry.last_error = None
-        entry.last_used = self._ports.clock.now()
-        self.take(entry, Step.PUBLISH)
+        entry.last_used = now
 
     def take(self, entry: Entry, step: Step) -> None:
         """Change a model's state, and tell the observer."""
@@ -185,6 +185,11 @@ class Residents:
             if entry.state is ModelState.UNLOADED:
                 await self._make_room(resident, staged, evictions)
             pool = await self._build_guarded(resident, staged, evictions)
+            try:
+                self.publish(resident, pool)
+            except BaseException:
+                await abandon(pool.host)
+                raise
         except BaseException as fault:
             resident.attempt = None
             self._failed(entry, "load", fault)
@@ -193,7 +198,6 @@ class Residents:
             self._room.retry()
             raise
         resident.attempt = None
-        self.publish(resident, pool)
         return pool
 
     async def _make_room(
@@ -270,7 +274,12 @@ class Residents:
         lease = self._desk.try_exclusive(victim.entry.id, Operation.EVICT)
         if lease is None:
             return None
-        eviction = self._tasks.start(self._free(victim, self.detach(victim), lease))
+        try:
+            pool = self.detach(victim)
+        except BaseException:
+            self._desk.release(lease)
+            raise
+        eviction = self._tasks.start(self._free(victim, pool, lease))
         eviction.add_done_callback(log_unheard)
         return eviction
 

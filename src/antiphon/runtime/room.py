@@ -29,8 +29,8 @@ class WaitingRoom:
         if not self._wait_s:
             raise refusal()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[future] = reserve
         alarm = self._clock.call_at(self._clock.now() + self._wait_s, lambda: self._expire(future, refusal))
+        self._waiting[future] = reserve
         try:
             await future
         finally:
@@ -53,5 +53,8 @@ class WaitingRoom:
 
     def _expire(self, future: asyncio.Future[None], refusal: Callable[[], ServerBusy]) -> None:
         if self._waiting.pop(future, None) is not None and not future.cancelled():
-            future.set_exception(refusal())
+            try:
+                future.set_exception(refusal())
+            except Exception as fault:  # noqa: BLE001 (as above: what cannot be worded must still be told)
+                future.set_exception(fault)
         self.retry()

@@ -50,10 +50,12 @@ class LeasedStream(Generic[T]):
 class StreamEnding(Generic[T]):
     """What must happen when a stream is over; it does not refer to the `LeasedStream`, so that one can be dropped.
 
-    `over` is called once, when the engine is quiescent, with the seconds that it ran: it releases the lease.
+    `over` is called once, when the engine is quiescent, with `run_s` to ask how long it ran: it releases the lease.
     """
 
-    def __init__(self, events: Flow[T], over: Callable[[float], None], tasks: OwnedTasks, clock: Clock) -> None:
+    def __init__(
+        self, events: Flow[T], over: Callable[[Callable[[], float]], None], tasks: OwnedTasks, clock: Clock
+    ) -> None:
         self.events = events
         self._over = over
         self._tasks = tasks
@@ -82,5 +84,7 @@ class StreamEnding(Generic[T]):
         try:
             await self.events.aclose()
         finally:
-            self._ended = self._clock.now()
-            self._over(self.run_s())
+            try:
+                self._ended = self._clock.now()
+            finally:
+                self._over(self.run_s)
