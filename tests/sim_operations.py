@@ -1,6 +1,7 @@
 """The operations that the failpoint sweep disturbs, each on a small house."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
 from antiphon.runtime.api import BatchInference, Inference, Strategy
@@ -9,7 +10,7 @@ from antiphon.vocabulary.errors import AntiphonError
 from antiphon.vocabulary.spec import Registration
 from antiphon.vocabulary.tasks import Interface, TaskRequest
 from sim_history import House
-from sim_sweep import Operation, Sweep
+from sim_sweep import FailpointError, Operation, Sweep
 
 _TWO_SLOTS = House(slots=(2, 2, 2))
 
@@ -19,6 +20,12 @@ async def run(stage: Sweep, model: str = "m0", text: str = "hello") -> None:
         await asyncio.sleep(0.001)
 
     await stage.runtime.run(Inference(model, TaskRequest(text=text), stage._bound), finish)
+
+
+async def some_request(stage: Sweep) -> None:
+    """A request of somebody else's, whatever comes of it."""
+    with suppress(AntiphonError, FailpointError):
+        await run(stage)
 
 
 def load(*models: str):
@@ -40,8 +47,7 @@ def behind_a_request(act):
     """Begin a request on the first model, then act while it runs."""
 
     async def both(stage: Sweep) -> None:
-        request = stage.loop.create_task(run(stage))
-        stage.clients.append(request)
+        stage.clients.append(stage.loop.create_task(some_request(stage)))
         await asyncio.sleep(0.0005)
         await act(stage)
 
@@ -84,15 +90,12 @@ async def start(stage: Sweep) -> None:
 
 async def close(stage: Sweep) -> None:
     stage.closing = True
-    try:
-        await stage.runtime.close()
-    finally:
-        await asyncio.shield(stage.loop.create_task(stage.runtime.close()))
+    await stage.runtime.close()
 
 
 async def expired(stage: Sweep) -> None:
     for _ in range(2):
-        stage.clients.append(stage.loop.create_task(run(stage)))
+        stage.clients.append(stage.loop.create_task(some_request(stage)))
     await asyncio.sleep(0.0005)
     try:
         await stage.runtime.unload("m0", busy_timeout_ms=1)
@@ -147,6 +150,12 @@ OPERATIONS = [
         replace(_TWO_SLOTS, max_loaded=1, room_ms=50),
     ),
     Operation(
+        "eviction that is waited for in vain",
+        behind_a_request(lambda stage: run(stage, "m1")),
+        load("m0"),
+        replace(_TWO_SLOTS, max_loaded=1, room_ms=1),
+    ),
+    Operation(
         "eviction for memory", lambda stage: run(stage, "m1"), load("m0"), replace(_TWO_SLOTS, memory=2, min_free=1)
     ),
     Operation("eviction of the idle", idle, load("m0"), replace(_TWO_SLOTS, idle_ms=10)),
@@ -157,3 +166,41 @@ OPERATIONS = [
     Operation("foresight", foresee, load("m0"), replace(_TWO_SLOTS, max_loaded=1)),
     Operation("close", behind_a_request(close), load("m0", "m1")),
 ]
+
+LEAST = {
+    "load": (17, 3, 17),
+    "load in one slot": (15, 2, 13),
+    "request, cold": (21, 4, 22),
+    "request, warm": (10, 1, 14),
+    "two requests, cold": (36, 5, 36),
+    "stream": (36, 5, 18),
+    "stream that nobody reads": (8, 2, 14),
+    "batch": (30, 4, 16),
+    "registration": (24, 4, 20),
+    "registration of too many slots": (24, 4, 14),
+    "reconfiguration, unloaded": (24, 4, 22),
+    "reconfiguration, nothing new": (13, 1, 11),
+    "reconfiguration, slots": (28, 6, 22),
+    "reconfiguration, options": (28, 6, 22),
+    "reconfiguration, weights": (26, 5, 21),
+    "reconfiguration, one slot": (24, 4, 20),
+    "reconfiguration, too many slots": (19, 4, 11),
+    "reconfiguration, side by side": (21, 5, 22),
+    "reconfiguration, side by side and overtaken": (80, 16, 62),
+    "reconfiguration behind a request": (39, 6, 35),
+    "bulk": (20, 2, 11),
+    "bulk behind a request": (33, 3, 24),
+    "bulk behind a first load": (44, 6, 32),
+    "eviction": (26, 5, 27),
+    "eviction that is waited for": (39, 6, 41),
+    "eviction that is waited for in vain": (17, 1, 34),
+    "eviction for memory": (28, 5, 30),
+    "eviction of the idle": (9, 1, 7),
+    "unload": (8, 1, 10),
+    "unload behind a request": (21, 2, 24),
+    "unload that is not waited for": (14, 2, 35),
+    "start": (54, 9, 52),
+    "foresight": (8, 1, 73),
+    "close": (28, 3, 16),
+}
+"""How many places there are at least: where callers leave, hosts fail, calls raise."""

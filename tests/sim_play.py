@@ -96,7 +96,9 @@ def play(
 class Play:
     """One house, its world and its runtime, and what is found wrong with them."""
 
-    def __init__(self, loop: VirtualLoop, history: History, gate: type[Gate] | None, runtime: type[ModelRuntime]) -> None:
+    def __init__(
+        self, loop: VirtualLoop, history: History, gate: type[Gate] | None, runtime: type[ModelRuntime]
+    ) -> None:
         house = self.house = history.house
         self.history = history
         self.loop = loop
@@ -427,6 +429,8 @@ class Play:
             gate = desk.view(resident.entry.id)
             if gate.leases or gate.queue:
                 self.find(f"the gate of {resident.entry.id} is left with {gate}")
+            if gate.capacity != resident.entry.registration.spec.slots:
+                self.find(f"the gate of {resident.entry.id} has {gate.capacity} slots")
             if resident.attempt is not None or resident.entry.state not in (ModelState.READY, ModelState.UNLOADED):
                 self.find(f"{resident.entry.id} is left {resident.entry.state}")
             self._check_state(resident)

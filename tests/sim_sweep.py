@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 
 import antiphon
 from antiphon.admission.gate import Gate
+from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry
 from antiphon.runtime.parallel import ParallelServerState
 from antiphon.runtime.serial import ServerState
@@ -25,8 +26,11 @@ from sim_play import Play
 ROOT = Path(antiphon.__file__).parent
 RUNTIME = str(ROOT / "runtime")
 _CALLED = (str(ROOT / "admission"), str(ROOT / "residency"), str(ROOT / "testing"))
-_GIVING_BACK = frozenset({"release", "withdraw", "expire", "close", "terminate"})
-_UNDOING = frozenset({"release", "_release", "_give_up", "_ring", "abandon", "destroy", "close", "drop_gate", "_take_back"})
+_MOST = 1000
+_START = 4
+"""A coroutine's frame that has come further than this is resumed, not called."""
+_GIVING_BACK = frozenset({"release", "withdraw", "expire", "close", "aclose", "terminate"})
+_UNDOING = frozenset({"release", "give_up", "_ring", "abandon", "destroy", "close", "drop_gate", "schedule"})
 """What the runtime does to give back or take back: calls from within it are exempt too."""
 _HEARING = frozenset({"transitioned", "failed"})
 """An observer must not raise."""
@@ -113,7 +117,7 @@ class Sweep(Play):
         if not self.closing:
             self.check_idle()
             await self.check_next()
-            await self.runtime.close()
+        await self.runtime.close()
         await self.quiet()
         self.check_closed()
 
@@ -154,6 +158,8 @@ def swept(operation: Operation, way: str) -> tuple[int, list[str], set[tuple[str
 def may_raise(code: CodeType) -> bool:
     """Whether this is a function of the core or of a port that a failpoint may stand in."""
     name = code.co_name
+    if code.co_qualname.startswith("VirtualLoop."):
+        return False  # the loop is no port
     exempt = name in _GIVING_BACK or name in _HEARING or name.startswith("<") or code in _PROPERTIES
     return code.co_filename.startswith(_CALLED) and not exempt
 
@@ -161,7 +167,7 @@ def may_raise(code: CodeType) -> bool:
 def undoes(frame: FrameType | None) -> bool:
     """Whether the runtime gives something back here."""
     while frame is not None and frame.f_code.co_filename.startswith(RUNTIME):
-        if frame.f_code.co_name in _UNDOING:
+        if frame.f_code.co_name in _UNDOING or frame.f_locals.get("step") in (Step.FAIL, Step.PRESERVE, Step.DESTROY):
             return True
         frame = frame.f_back
     return False
@@ -177,8 +183,3 @@ def suspended(loop: VirtualLoop) -> set[tuple[str, int]]:
                 lines.add((Path(frame.f_code.co_filename).name, frame.f_lineno))
             waiting = waiting.cr_await
     return lines
-
-
-_MOST = 1000
-_START = 4
-"""A coroutine's frame that has come further than this is resumed, not called."""
