@@ -88,6 +88,7 @@ def said(calls: Sequence[Pending]) -> list[tuple[str, str]]:
 def refusal(call: Pending) -> tuple[int, str | None, str | None]:
     """Status, code and param of an answer that is an error; a 503 must say when to come back."""
     answer = call.result()
+    assert answer.status_code >= 400, answer.text
     assert answer.status_code != 503 or int(answer.headers["retry-after"]) >= 1
     error = answer.json()["error"]
     return answer.status_code, error["code"], error["param"]
