@@ -7,7 +7,7 @@ import pytest
 from antiphon.runtime.wiring import ResidencyLimits
 from antiphon.vocabulary.errors import LoadFailed, ServerBusy
 from antiphon.vocabulary.states import ModelState
-from runtime_stage import drained
+from runtime_stage import drained, until
 
 UNLOADED, UNLOADING, LOADING = ModelState.UNLOADED, ModelState.UNLOADING, ModelState.LOADING
 one = pytest.mark.parametrize("limits", [ResidencyLimits(max_loaded_models=1)], ids=["one"])
@@ -181,6 +181,7 @@ async def test_a_victim_whose_destructor_fails_can_be_loaded_again(stage):
     await stage.bring("a")
     victim.fail("destroy")
     await stage.bring("b")
+    await until(lambda: stage.ear.faults)
     victim.unset("destroy.fail")
     await stage.say("hello", "a")
     assert stage.ear.faults == [("a", "unload", "the engine failed (RuntimeError)")]

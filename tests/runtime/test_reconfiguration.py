@@ -295,3 +295,12 @@ async def test_a_model_keeps_its_place_while_it_is_reconfigured(stage):
         assert stage.state("a") is RECONFIGURING
     await registering
     assert [stage.runtime.view(name).loaded for name in "abc"] == [True, False, True]
+
+
+async def test_what_the_audit_list_allows_the_new_registration_is_what_it_may_use(wide):
+    wide.audit = lambda spec: 16 if spec.session_options else wide.kind.slots
+    wide.model()
+    await wide.bring("a")
+    assert wide.runtime.view("a").max_parallel_slots == wide.kind.slots
+    await wide.register(wide.registration("a", capacity=9))
+    assert wide.runtime.view("a").max_parallel_slots == 9

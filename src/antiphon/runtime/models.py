@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ from antiphon.runtime.api import (
 )
 from antiphon.runtime.foresight import Planner
 from antiphon.runtime.leases import Claim, LeaseDesk
-from antiphon.runtime.owned import AbandonedError, OwnedTasks, log_unheard
+from antiphon.runtime.owned import AbandonedError, OwnedTasks, all_of, log_unheard
 from antiphon.runtime.pool import Pool, abandon
 from antiphon.runtime.registration import Registrar
 from antiphon.runtime.residents import Resident, Residents
@@ -78,22 +78,19 @@ class ModelRuntime:
 
     async def run(self, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]) -> T:
         """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""
-        resident, asked = self._find(inference.model_id), self._ports.clock.now()
-        lease = await self._claim(resident, Operation.INFER, inference.busy_timeout_ms)
-        return await self._attended(self._run(resident, inference, lease, asked, finish), [inference.request])
+        admission = await self._admitted(inference)
+        return await self._attended(self._run(admission, inference, finish), [inference.request])
 
     async def open_stream(self, inference: Inference) -> LeasedStream[StreamEvent]:
         """Start a stream; if the caller leaves before it has one, it is closed as soon as there is one."""
-        resident, asked = self._find(inference.model_id), self._ports.clock.now()
-        lease = await self._claim(resident, Operation.INFER, inference.busy_timeout_ms)
-        opening = self._open_flow(resident, lease, asked, partial(self._start_stream, resident, inference, lease))
+        admission = await self._admitted(inference)
+        opening = self._open_flow(admission, partial(self._start_stream, admission, inference))
         return await self._attended(opening, [inference.request])
 
     async def open_batch(self, batch: BatchInference) -> LeasedStream[tuple[int, TaskResult]]:
         """Start a batch, as a stream is started."""
-        resident, asked = self._find(batch.model_id), self._ports.clock.now()
-        lease = await self._claim(resident, Operation.INFER, batch.busy_timeout_ms)
-        opening = self._open_flow(resident, lease, asked, partial(self._start_batch, resident, batch, lease))
+        admission = await self._admitted(batch)
+        opening = self._open_flow(admission, partial(self._start_batch, admission, batch))
         return await self._attended(opening, batch.requests)
 
     async def load(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:
@@ -167,7 +164,7 @@ class ModelRuntime:
                     unused.give_up()
                 raise
             freeing.append(self._tasks.start(self._free_in_bulk(resident, claim, detached)))
-        await self._tasks.attend(_all(freeing))
+        await self._tasks.attend(all_of(freeing))
         return Unloaded(tuple(it.entry.id for it in chosen), unknown)
 
     async def close(self) -> None:
@@ -220,6 +217,11 @@ class ModelRuntime:
         model_s = _seconds(resident.entry.registration.busy_timeout_ms)
         timeout_s = effective_timeout_s(_seconds(busy_timeout_ms), model_s, self._ports.busy_timeout_ms / 1000)
         return self._desk.acquire(resident.entry.id, operation, timeout_s)
+
+    async def _admitted(self, work: Inference | BatchInference) -> "_Admission":
+        resident, asked = self._find(work.model_id), self._ports.clock.now()
+        lease = await self._claim(resident, Operation.INFER, work.busy_timeout_ms)
+        return _Admission(resident, lease, asked)
 
     async def _attended(self, work: Coroutine[Any, Any, T], requests: Iterable[TaskRequest]) -> T:
         """Await owned work; a caller that is cancelled detaches and lets the engine know (rule 1)."""
@@ -292,57 +294,47 @@ class ModelRuntime:
             await self._residents.unload(resident)
 
     async def _run(
-        self,
-        resident: Resident,
-        inference: Inference,
-        lease: Lease,
-        asked: float,
-        finish: Callable[[TaskResult, Timing], Awaitable[T]],
+        self, admission: "_Admission", inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]
     ) -> T:
-        now = self._ports.clock.now
-        with self._desk.holding(lease):
+        now, resident = self._ports.clock.now, admission.resident
+        with self._desk.holding(admission.lease):
             loading = now()
             pool, (request,) = await self._prepare(resident, inference.bind, [inference.request], inference.interface)
             started = now()
-            result = await pool.host.run(_slot(lease), request)
+            result = await pool.host.run(admission.slot, request)
             _require_attended(request)
             self._desk.run_times(resident.entry.id).note_run(now() - started)
-            return await finish(result, Timing(lease.since - asked, started - loading, now() - started))
+            return await finish(result, Timing(admission.queue_s, started - loading, now() - started))
 
-    async def _start_stream(
-        self, resident: Resident, inference: Inference, lease: Lease
-    ) -> tuple[Pool, Flow[StreamEvent]]:
-        pool, (request,) = await self._prepare(resident, inference.bind, [inference.request], inference.interface)
-        return pool, await pool.host.stream(_slot(lease), request, None)
+    async def _start_stream(self, admission: "_Admission", inference: Inference) -> tuple[Pool, Flow[StreamEvent]]:
+        asked = [inference.request]
+        pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface)
+        return pool, await pool.host.stream(admission.slot, request, None)
 
     async def _start_batch(
-        self, resident: Resident, batch: BatchInference, lease: Lease
+        self, admission: "_Admission", batch: BatchInference
     ) -> tuple[Pool, Flow[tuple[int, TaskResult]]]:
-        pool, requests = await self._prepare(resident, batch.bind, batch.requests, Interface.BATCH)
-        return pool, await pool.host.run_batch(_slot(lease), requests)
+        pool, requests = await self._prepare(admission.resident, batch.bind, batch.requests, Interface.BATCH)
+        return pool, await pool.host.run_batch(admission.slot, requests)
 
     async def _open_flow(
-        self,
-        resident: Resident,
-        lease: Lease,
-        asked: float,
-        start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]],
+        self, admission: "_Admission", start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]]
     ) -> LeasedStream[T]:
         try:
             loading = self._ports.clock.now()
             pool, flow = await start()
             try:
                 load_s = self._ports.clock.now() - loading
-                over = partial(self._stream_over, resident, lease)
+                over = partial(self._stream_over, admission)
                 ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
             except BaseException:
                 await flow.aclose()
                 raise
         except BaseException:
-            self._desk.release(lease)
+            self._desk.release(admission.lease)
             raise
         # Where nobody takes this stream any more, it is dropped here, and so ended by its finaliser.
-        return LeasedStream(ending, pool.facts, lease.since - asked, load_s)
+        return LeasedStream(ending, pool.facts, admission.queue_s, load_s)
 
     async def _prepare(
         self,
@@ -373,30 +365,35 @@ class ModelRuntime:
             with suppress(AntiphonError):  # the observer has heard of it, and the next request tries again
                 await self.load(model_id, busy_timeout_ms=0)
 
-    def _stream_over(self, resident: Resident, lease: Lease, run_s: Callable[[], float]) -> None:
+    def _stream_over(self, admission: "_Admission", run_s: Callable[[], float]) -> None:
         """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""
-        with self._desk.holding(lease):
-            self._desk.run_times(resident.entry.id).note_run(run_s())
+        with self._desk.holding(admission.lease):
+            self._desk.run_times(admission.resident.entry.id).note_run(run_s())
 
 
-async def _all(tasks: "Sequence[asyncio.Task[None]]") -> None:
-    """Wait until all have ended, then raise the first fault: no one's failure keeps another from being waited for."""
-    if tasks:
-        await asyncio.wait(tasks)
-    for task in tasks:
-        task.result()
+@dataclass(frozen=True, slots=True)
+class _Admission:
+    """A request's lease, the model that it is on, and when it was asked for, in monotonic seconds."""
+
+    resident: Resident
+    lease: Lease
+    asked: float
+
+    @property
+    def queue_s(self) -> float:
+        return self.lease.since - self.asked
+
+    @property
+    def slot(self) -> int:
+        if self.lease.slot is None:
+            raise InvariantError(f"{self.lease} has no slot to run in")
+        return self.lease.slot
 
 
 def _require_attended(request: TaskRequest) -> None:
     """Go no further for a client that has left."""
     if request.cancelled():
         raise AbandonedError
-
-
-def _slot(lease: Lease) -> int:
-    if lease.slot is None:
-        raise InvariantError(f"{lease} has no slot to run in")
-    return lease.slot
 
 
 def _seconds(milliseconds: int | None) -> float | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from antiphon.vocabulary.errors import AntiphonError
@@ -58,6 +58,14 @@ class OwnedTasks:
             self._none_runs.set()
         if not task.cancelled():
             task.exception()  # asyncio need not complain where nobody asks for it
+
+
+async def all_of(tasks: "Sequence[asyncio.Task[None]]") -> None:
+    """Wait until all have ended, then raise the first fault: no one's failure keeps another from being waited for."""
+    if tasks:
+        await asyncio.wait(tasks)
+    for task in tasks:
+        task.result()
 
 
 def log_unheard(task: asyncio.Task[Any]) -> None:

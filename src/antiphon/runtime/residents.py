@@ -113,12 +113,11 @@ class Residents:
 
     def publish(self, resident: Resident, pool: Pool) -> None:
         """Make a complete pool usable."""
-        entry, now = resident.entry, self._ports.clock.now()
+        entry = resident.entry
         self.take(entry, Step.PUBLISH)
         resident.pool = pool
         entry.facts = pool.facts
         entry.last_error = None
-        entry.last_used = now
 
     def take(self, entry: Entry, step: Step) -> None:
         """Change a model's state, and tell the observer."""
