@@ -37,7 +37,17 @@ from sim_journal import Journal, journaled
 
 _MIB = 2**20
 _MAX_STEPS = 50_000
-_TAKES_MS = {"load": 3, "open": 1, "clone": 1, "close": 2, "inspect": 1, "probe": 1, "step": 1, "reset": 0}
+_TAKES_MS = {
+    "load": 3,
+    "open": 1,
+    "clone": 1,
+    "close": 2,
+    "inspect": 1,
+    "probe": 1,
+    "step": 1,
+    "reset": 1,
+    "terminate": 1,
+}
 _REFUSALS = {
     "came free within": "expired",
     "has run for longer": "overdue",

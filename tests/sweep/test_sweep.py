@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from sim_operations import LEAST, OPERATIONS
+from sim_operations import OPERATIONS, PLACES
 from sim_sweep import RUNTIME, Operation, swept
 
 WAYS = ("leaves", "fails", "raises")
+_KEPT = 0.8
+"""The share of the places noted that must still be there: a call less is no lost coverage, a phase less is."""
 _SWEPT_MODULES = ("leases", "models", "owned", "pool", "registration", "residents", "room", "streams")
 
 
@@ -32,7 +34,8 @@ def test_an_operation_survives_a_disturbance_at_every_place(operation: Operation
     places, findings, where = swept(operation, way)
     print(f"{operation.name}: {way} at {places} places")
     assert findings == []
-    assert places >= LEAST[operation.name][WAYS.index(way)], "places that were disturbed once are no longer reached"
+    noted = PLACES[operation.name][WAYS.index(way)]
+    assert places >= _KEPT * noted, f"{noted} places were disturbed once, and many are no longer reached"
     waited |= where
 
 
@@ -43,9 +46,10 @@ def test_a_caller_has_left_at_every_await_of_the_runtime(waited):
     for module in _SWEPT_MODULES:
         path = Path(RUNTIME) / f"{module}.py"
         reached = {line for name, line in waited if name == path.name}
-        for function, first, last in awaits(path):
-            if not any(first <= line <= last for line in reached) and (module, function) not in NEVER_SUSPENDED:
-                missed.append(f"{path.name}:{first} in {function}")
+        for function, awaited, first, last in awaits(path):
+            known = {(module, function), (module, function, awaited)} & NEVER_SUSPENDED.keys()
+            if not known and not any(first <= line <= last for line in reached):
+                missed.append(f"{path.name}:{first} in {function}: {awaited}")
     assert missed == []
 
 
@@ -60,26 +64,30 @@ def test_the_sweep_can_fail(monkeypatch):
     assert findings
 
 
+_AFTER_A_FAULT = "only after the core has raised: no sweep disturbs twice"
 NEVER_SUSPENDED = {
     ("leases", "granted"): "asyncio cannot show what waits below a claim; those who await claims are shown",
+    ("models", "_open_flow", "flow.aclose"): _AFTER_A_FAULT,
+    ("registration", "_retire_and_commit", "abandon"): _AFTER_A_FAULT,
+    ("residents", "_load", "abandon"): _AFTER_A_FAULT,
 }
 """Awaits at which nobody can be found waiting, and why."""
 
 
-def awaits(path: Path) -> list[tuple[str, int, int]]:
-    """Every await of a module: its function, and its first and last line."""
+def awaits(path: Path) -> list[tuple[str, str, int, int]]:
+    """Every await of a module: its function, what it calls, and its first and last line."""
     found = []
     for function in ast.walk(ast.parse(path.read_text())):
         if isinstance(function, ast.AsyncFunctionDef):
-            found += [
-                (
-                    function.name,
-                    it.lineno,
-                    it.items[0].context_expr.end_lineno if isinstance(it, ast.AsyncWith) else it.end_lineno,
-                )
-                for it in _own(function)
-                if isinstance(it, ast.Await | ast.AsyncFor | ast.AsyncWith)
-            ]
+            for node in _own(function):
+                waits = node.value if isinstance(node, ast.Await) else None
+                if isinstance(node, ast.AsyncWith):
+                    waits = node.items[0].context_expr
+                elif isinstance(node, ast.AsyncFor):
+                    waits = node.iter
+                if waits is not None:
+                    called = ast.unparse(waits.func if isinstance(waits, ast.Call) else waits)
+                    found.append((function.name, called, node.lineno, waits.end_lineno))
     return found
 
 

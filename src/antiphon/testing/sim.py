@@ -183,8 +183,11 @@ class SimHost:
     async def terminate(self) -> None:
         """Leave the world."""
         self._world.require(not (self.sessions or self.loaded or self._ended), "terminate comes last, and once")
-        self._ended = True
-        self._world.hosts.remove(self)
+        try:
+            await self._act("terminate")
+        finally:
+            self._ended = True
+            self._world.hosts.remove(self)
 
     async def advance(self, step: str, slot: int, text: str | None) -> None:
         """Let one step of a stream or batch take its time."""
