@@ -69,17 +69,53 @@ async def test_a_busy_model_is_not_told_to_leave(stage):
     await running
 
 
+def metered(stage, total_bytes, model_bytes, names):
+    """Let the stage's memory be what its models leave of the total."""
+    in_memory = (ModelState.READY, ModelState.UNLOADING)
+
+    def available_bytes():
+        return total_bytes - model_bytes * sum(stage.state(name) in in_memory for name in names)
+
+    stage.available_bytes = available_bytes
+
+
+@pytest.mark.parametrize(
+    "limits", [ResidencyLimits(max_loaded_models=2, min_free_memory_bytes=100)], ids=["two, 100 free"]
+)
+async def test_what_leaves_for_the_limit_counts_for_the_memory(stage):
+    for name in "ab":
+        stage.model(name, weight_bytes=50)
+    stage.model("c", weight_bytes=60)
+    metered(stage, 220, 50, "ab")
+    await stage.bring("a", "b")
+    mark = told(stage)
+    foreseen = await stage.runtime.foresee_load("c")
+    assert (foreseen.free_bytes, foreseen.evicts) == (120, ("a",))
+    await stage.runtime.load("c")
+    assert await since(stage, mark) == (("c",), ("a",))
+
+
+@pytest.mark.parametrize("limits", [ResidencyLimits(min_free_memory_bytes=100)], ids=["100 free"])
+async def test_a_model_that_grows_in_its_own_place_is_told_whom_it_drives_out(stage):
+    stage.model("a", weight_bytes=50, slots=1)
+    stage.model("b", weight_bytes=50)
+    metered(stage, 220, 50, "ab")
+    await stage.bring("a", "b")
+    stage.checkpoint("new").set("bytes", "90")
+    registration = stage.registration("a", "new", slots=1)
+    mark = told(stage)
+    foreseen = await stage.runtime.foresee_load("a", registration)
+    assert (foreseen.loads, foreseen.unloads, foreseen.evicts) == (("a",), ("a",), ("b",))
+    await stage.register(registration)
+    assert await since(stage, mark) == (("a",), ("b",))
+
+
 @pytest.mark.parametrize("limits", [ResidencyLimits(min_free_memory_bytes=100)], ids=["100 free"])
 async def test_the_models_that_leave_for_the_memory_are_told_and_then_leave(stage):
     for name in "abc":
         stage.model(name, weight_bytes=50)
     stage.model("d", weight_bytes=80)
-    memory, loaded = 270, {ModelState.READY, ModelState.UNLOADING}
-
-    def left_bytes():
-        return memory - 50 * sum(stage.state(name) in loaded for name in "abc")
-
-    stage.available_bytes = left_bytes
+    metered(stage, 270, 50, "abc")
     await stage.bring("a", "b", "c")
     mark = told(stage)
     foreseen = await stage.runtime.foresee_load("d")

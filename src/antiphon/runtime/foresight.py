@@ -32,12 +32,14 @@ class Planner:
         resident = self._residents.get(model_id)
         known = [] if resident is None else [resident]
         unchanged = resident is not None and spec in (None, resident.entry.registration.spec)
-        stays = unchanged and resident is not None and resident.pool is not None
+        loaded = resident is not None and resident.pool is not None
+        stays = unchanged and loaded
+        tried_beside = loaded and spec is not None and spec.slots > 1  # and nobody leaves for that
         return Foresight(
             waits_for=tuple(name for it in known for name in self._waits_for(it, prefix=False)),
-            evicts=() if resident is not None and resident.pool is not None else self._evicts(resident, capability),
+            evicts=() if stays or tried_beside else self._evicts(resident, capability),
             loads=() if stays else (model_id,),
-            unloads=(model_id,) if resident is not None and resident.pool is not None and not stays else (),
+            unloads=(model_id,) if loaded and not stays else (),
             free_bytes=self._ports.memory.available_bytes(),
             needed_bytes=0 if stays else capability.weight_bytes,
             estimate_s=self._longest_wait_s(known),
@@ -57,6 +59,8 @@ class Planner:
         leaving = plan.excess
         missing_bytes = self._residents.missing_bytes(capability.weight_bytes)
         missing_bytes -= sum(entry.capability.weight_bytes for entry in idle[:leaving])
+        if newcomer is not None and newcomer.pool is not None:
+            missing_bytes -= newcomer.entry.capability.weight_bytes
         while missing_bytes > 0 and leaving < len(idle):
             missing_bytes -= idle[leaving].capability.weight_bytes
             leaving += 1
