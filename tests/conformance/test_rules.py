@@ -594,6 +594,19 @@ def test_rule_concurrent_registration(server, slots):
     assert standing(model) == expected(model, slots)
 
 
+@cell("rule.concurrent_registration")
+def test_rule_concurrent_registration_while_both_are_validated(server, slots):
+    model = server.unregistered_model()
+    with model.checkpoint.held("inspect"):
+        both = [model.register(), model.register()]
+        assert server.client.call("GET", f"/v1/models/{model.id}").status_code == 404
+        other = server.new_model()
+    assert [call.ok() for call in both] == [{"id": model.id, "loaded": True}] * 2
+    ids = [it["id"] for it in server.client.call("GET", "/v1/models").json()["data"]]
+    assert (ids.count(model.id), len(steps(model, "load"))) == (1, 1)  # the second found the first one's pool
+    assert standings(server, model, other) == [expected(model, slots), expected(other, slots)]
+
+
 @cell("rule.first_load_failure")
 def test_rule_first_load_failure(server, slots):
     model = server.unregistered_model()
