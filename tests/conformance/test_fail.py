@@ -15,7 +15,7 @@ from antiphon.runtime.parallel import ParallelServerState
 from antiphon.runtime.wiring import RuntimePorts
 from antiphon.service.models_root import ModelsRoot
 from antiphon.testing import ControlledAdapter, ControlledCheckpoint
-from antiphon.vocabulary.errors import InvalidRequest
+from antiphon.vocabulary.errors import InvalidRequest, PackageError
 from antiphon.vocabulary.spec import Registration
 from conformance_plugin import cell
 from conformance_server import answer_of
@@ -652,3 +652,22 @@ def test_fail_models_root_while_its_installer_is_made(tmp_path, fault):
     faults.clear()
     root.replace(str(tmp_path / "new"))
     assert root.path == root.installer.models_root == tmp_path / "new"
+
+
+class Unreadable(Installer):
+    """An installer of a folder that cannot be listed."""
+
+    def installed(self):
+        raise PackageError("the packages cannot be listed")
+
+
+@cell("fail.models_root", "unit")
+def test_fail_models_root_that_cannot_be_listed(tmp_path):
+    root = ModelsRoot(tmp_path / "old", lambda path: (Unreadable if path.name == "new" else Installer)(path))
+    installer = root.installer
+
+    with pytest.raises(InvalidRequest):
+        root.replace(str(tmp_path / "new"))
+
+    assert root.installer is installer
+    assert root.path == installer.models_root == tmp_path / "old"
