@@ -11,6 +11,7 @@ from antiphon.audio.containers import ACCEPTED
 from antiphon.audio.decode import DecodeLimits, decode
 from antiphon.audio.demuxed import open_demuxed
 from antiphon.audio.riff import MAX_CHUNKS
+from antiphon.audio.samples import LOUDEST
 from antiphon.vocabulary.errors import InvalidRequest, TooLarge
 from audio_assets import (
     av_bytes,
