@@ -144,4 +144,4 @@ def test_leaving_in_numbers_costs_one_clean_up() -> None:
     for waiter in waiters[101:]:
         gate.withdraw(waiter, now)
     walks = [cost_of(lambda: gate.submit(Operation.INFER, now, 5)).walked for _ in range(50)]
-    assert walks == [1 + 101, *[1] * 49]  # one step is the look at the head
+    assert walks == [101, *[0] * 49]

@@ -49,8 +49,8 @@ MUTANTS = [
     Mutant(
         "a newcomer meets waiters that have expired",
         gate,
-        "decisions = self._advance(now)  #",
-        "decisions: list[Decision] = []  #",
+        "decisions = self._advance(now) if self._is_due(now) else []",
+        "decisions: list[Decision] = []",
     ),
     Mutant(
         "grants come before expiry",

@@ -82,16 +82,16 @@ def test_unload_waits_for_the_earlier_request(parallel_server):
         assert unload.result(HANG_GUARD_S).json() == {"id": "tts", "loaded": False}
 
 
-@pytest.mark.parametrize("route", [LOAD, UNLOAD])
-def test_management_waits_as_long_as_its_query_says(parallel_server, route):
-    with parallel_server.steered("run.hold.for long") as checkpoint:
-        earlier = parallel_server.later("for long")
-        checkpoint.wait_for("run", text="for long")
+@pytest.mark.parametrize(("route", "text"), [(LOAD, "before a load"), (UNLOAD, "before an unload")])
+def test_management_waits_as_long_as_its_query_says(parallel_server, route, text):
+    with parallel_server.steered(f"run.hold.{text}") as checkpoint:
+        earlier = parallel_server.later(text)
+        checkpoint.wait_for("run", text=text)
 
         refused = parallel_server.client.post(f"{route}?busy_timeout_ms=1", json={"id": "tts"})
 
         assert_refused(refused, 503, code="server_busy")
-        checkpoint.release("run", "for long")
+        checkpoint.release("run", text)
         assert earlier.result(HANG_GUARD_S).status_code == 200
     assert parallel_server.model()["loaded"] is True
 

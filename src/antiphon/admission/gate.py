@@ -16,6 +16,7 @@ Units: `now`, deadlines and ages are monotonic seconds. Every error leaves the g
 import heapq
 import math
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -140,13 +141,14 @@ class Gate:
         """Enter a claim that waits `timeout_s` at most, 0 without bound. The decisions may concern others as well."""
         if not 0 <= timeout_s < math.inf:
             raise InvariantError(f"a claim waits 0 s (no bound) or longer, not {timeout_s}")
-        decisions = self._advance(now)  # a waiter that has expired no longer stands before the newcomer
+        # A waiter that has expired no longer stands before the newcomer. Nothing else can have changed since.
+        decisions = self._advance(now) if self._is_due(now) else []
         deadline = now + timeout_s if timeout_s else math.inf
         waiter = Waiter(self.name, self._entered, operation, now, deadline)
         self._entered += 1
         if not self._waiting and self._admits(operation.kind):
             decisions.append(self._grant(waiter, now))
-        elif is_hopeless((lease.since for lease in self._leases()), now, timeout_s):
+        elif is_hopeless((it.since for it in self._leases()), now, timeout_s):
             decisions.append(Refused(waiter, Refusal.OVERDUE))
         else:
             self._enqueue(waiter)
@@ -207,7 +209,7 @@ class Gate:
 
     def snapshot(self, now: float, limit: int = 1000) -> GateView:
         """The gate as it stands, with at most `limit` waiters listed."""
-        leases = self._leases()
+        leases = sorted(self._leases(), key=lambda it: it.slot or 0)
         held = tuple("lease:exclusive" if it.slot is None else f"lease:{it.slot}" for it in leases)
         queue = enumerate(islice(self._waiting.values(), limit), start=1)
         return GateView(
@@ -228,7 +230,7 @@ class Gate:
 
     def _advance(self, now: float) -> list[Decision]:
         decisions: list[Decision] = []
-        while self._deadlines and self._deadlines[0][0] <= now:
+        while self._is_due(now):
             waiter = self._waiting.get(heapq.heappop(self._deadlines)[1])
             if waiter is not None:
                 self._leave_queue(waiter)
@@ -240,6 +242,9 @@ class Gate:
             self._leave_queue(head)
             decisions.append(self._grant(head, now))
         return decisions
+
+    def _is_due(self, now: float) -> bool:
+        return bool(self._deadlines) and self._deadlines[0][0] <= now
 
     def _admits(self, kind: ClaimKind) -> bool:
         """Whether a claim with nobody before it can have its lease now."""
@@ -258,8 +263,9 @@ class Gate:
     def _occupied(self) -> bool:
         return self._exclusive is not None or bool(self._shared)
 
-    def _leases(self) -> list[Lease]:
-        return [self._exclusive] if self._exclusive else [self._shared[slot] for slot in sorted(self._shared)]
+    def _leases(self) -> Collection[Lease]:
+        """The leases that are out, in no order."""
+        return [self._exclusive] if self._exclusive else self._shared.values()
 
     def _enqueue(self, waiter: Waiter) -> None:
         self._waiting[waiter.number] = waiter

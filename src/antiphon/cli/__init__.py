@@ -3,6 +3,7 @@
 import typer
 
 from antiphon import __version__
+from antiphon.cli.bench import bench
 from antiphon.cli.models import app as models_app
 from antiphon.cli.say import say
 from antiphon.cli.serve import serve
@@ -10,6 +11,7 @@ from antiphon.cli.transcribe import transcribe
 
 app = typer.Typer(help="antiphon: a self-hosted speech server.", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(serve)
+app.command()(bench)
 app.command()(say)
 app.command()(transcribe)
 app.add_typer(models_app, name="models")

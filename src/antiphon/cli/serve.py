@@ -100,3 +100,4 @@ def _log_to_stderr(level: str) -> None:
         raise typer.BadParameter(f"{level!r} is no level", param_hint="--log-level")
     logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of every malformed form, which we answer
+    logging.getLogger("faster_whisper").setLevel(logging.WARNING)  # it tells of every request
