@@ -537,13 +537,16 @@ def test_fail_residency_memory_keeps_an_eviction(fresh_server, slots):
     wanted.checkpoint.set("bytes", NO_MEMORY_HAS_SO_MUCH)
     with victim.checkpoint.held("destroy"):
         refusal = wanted.register()
-
-        refused(refusal, 503, "insufficient_memory")
-        assert int(refusal.result().headers["retry-after"]) >= 1
-        unloaded(wanted, slots=slots)
-        assert wanted.checkpoint.events() == []
-        status = victim.status()  # retired, and yet not gone
+        victim.checkpoint.wait_for("destroy")
+        status = victim.status()  # retired, and yet not gone: its memory is waited for
         assert (status["state"], status["loaded"], status["max_parallel_slots"]) == ("unloading", False, None)
+        assert [it["operation"] for it in wanted.status()["leases"]] == ["load"]
+        assert wanted.listed()["loaded"] is False
+
+    refused(refusal, 503, "insufficient_memory")
+    assert int(refusal.result().headers["retry-after"]) >= 1
+    unloaded(wanted, slots=slots)
+    assert wanted.checkpoint.events() == []
     victim.wait_state("unloaded")  # for good: the eviction is not undone
     assert steps(victim.checkpoint)[-1] == "closed"
     assert steps(victim.checkpoint).count("load") == 1
