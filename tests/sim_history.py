@@ -133,7 +133,7 @@ def _event(random: Random, models: int, length: int) -> Event:
     return Event(
         at_ms=random.randrange(length),
         act=act,
-        model=random.randrange(models) if random.random() < 0.92 else models,
+        model=random.randrange(models) if random.random() < 0.88 else models,
         value=random.randrange(1000),
         timeout_ms=random.choice((None, None, 0, 1, 3, 10)),
         leaves_ms=random.choice((0, 1, 2, 3, 5, 9)) if random.random() < 0.2 else None,
