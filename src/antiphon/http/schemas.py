@@ -125,15 +125,18 @@ class BulkUnloadAllBody(Body):
     dry_run: bool = False
 
 
-def operation(body: type[BaseModel], *, file_in_form: str | None = None) -> dict[str, Any]:  # OpenAPI's own type
+def operation(
+    body: type[BaseModel], *, file_in_form: str | None = None, waits: bool = True
+) -> dict[str, Any]:  # OpenAPI's own type
     """Describe what a route takes for the OpenAPI document: the routes read bodies and queries themselves.
 
-    `file_in_form` names the field that a form has a file for; the form's file is called `file`.
+    `file_in_form` names the field that a form has a file for; the form's file is called `file`. `waits` says whether
+    the route's own wait may be bounded in the query.
     """
     content = {"application/json": {"schema": body.model_json_schema()}}
     if file_in_form is not None:
         content |= _form(body, file_in_form)
-    return _described(content)
+    return _described(content) if waits else {"requestBody": {"required": True, "content": content}}
 
 
 def form_operation(body: type[BaseModel], file_in_form: str) -> dict[str, Any]:  # OpenAPI's own type

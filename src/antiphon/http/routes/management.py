@@ -46,14 +46,14 @@ def add_management_routes(router: APIRouter, service: ModelService) -> None:
             view = await service.unload(body.id, busy_timeout_ms(request))
         return _answer({"id": body.id, "loaded": view.loaded})
 
-    @post(router, "/v1/tasks/unload_models", operation(BulkUnloadBody))
+    @post(router, "/v1/tasks/unload_models", operation(BulkUnloadBody, waits=False))
     async def unload_models(request: Request) -> Response:
         """Unload several models, each after the earlier work on it."""
         service.require_management()
         body = await read_json(request, BulkUnloadBody, _BODY_BYTES, require_json=True)
         return await _unload_many(service, body.model_ids, dry_run=body.dry_run)
 
-    @post(router, "/v1/tasks/unload_all_models", operation(BulkUnloadAllBody))
+    @post(router, "/v1/tasks/unload_all_models", operation(BulkUnloadAllBody, waits=False))
     async def unload_all_models(request: Request) -> Response:
         """Unload every model that is registered now."""
         service.require_management()

@@ -23,7 +23,7 @@ def add_package_routes(router: APIRouter, models: ModelService, root: ModelsRoot
         models.require_management()
         return _answer(root)
 
-    @post(router, "/v1/ui/models_root", operation(ModelsRootBody))
+    @post(router, "/v1/ui/models_root", operation(ModelsRootBody, waits=False))
     async def replace_models_root(request: Request) -> Response:
         """Use another folder; what is registered stays as it is."""
         models.require_management()
