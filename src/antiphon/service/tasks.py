@@ -2,10 +2,11 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, Self, TypeVar
+from typing import BinaryIO, TypeVar
 
 from antiphon.ports.codec import AudioFormat, ChunkEncoder, Codec, Encoded
 from antiphon.runtime.api import BatchInference, BoundModel, Inference, OpenStream, Runtime, Timing
+from antiphon.service.answers import LeasedAnswer
 from antiphon.service.binding import require_language, require_options, require_voice
 from antiphon.service.speech import require_speakable
 from antiphon.vocabulary.errors import InvalidRequest
@@ -98,37 +99,20 @@ class TaskService:
         return None if result.audio is None else await self._codec.encode(result.audio, AudioFormat.WAV)
 
 
-class TaskStream:
+class TaskStream(LeasedAnswer[StreamEvent]):
     """A task's answer piece by piece, audio encoded as raw 16-bit PCM. It holds a lease: close it."""
 
     def __init__(self, stream: OpenStream[StreamEvent], encoder: ChunkEncoder) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._encoder = encoder
-
-    @property
-    def timing(self) -> Timing:
-        """Where the time went so far."""
-        return self._stream.timing
-
-    @property
-    def sample_rate(self) -> int:
-        """The rate of the audio that comes, and of the spans, in Hz."""
-        return self._stream.facts.sample_rate
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> tuple[StreamEvent, bytes | None]:
         """The next event, and its audio's bytes where it has some."""
         event = await anext(self._stream)
         return event, await self._encoder.feed(event.pcm) if isinstance(event, AudioDelta) else None
 
-    async def aclose(self) -> None:
-        """Stop the engine and give the slot back."""
-        await self._stream.aclose()
 
-
-class TaskBatch:
+class TaskBatch(LeasedAnswer[tuple[int, TaskResult]]):
     """A batch's results as each is done, audio as a whole wav. It holds a lease: close it."""
 
     def __init__(
@@ -136,24 +120,12 @@ class TaskBatch:
         stream: OpenStream[tuple[int, TaskResult]],
         encode: Callable[[TaskResult], Awaitable[Encoded | None]],
     ) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._encode = encode
-
-    @property
-    def timing(self) -> Timing:
-        """Where the time went so far."""
-        return self._stream.timing
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> tuple[int, TaskDone]:
         index, result = await anext(self._stream)
         return index, TaskDone(result, await self._encode(result), self._stream.timing)
-
-    async def aclose(self) -> None:
-        """Stop the engine and give the slot back."""
-        await self._stream.aclose()
 
 
 def _bind(model: BoundModel, request: TaskRequest) -> TaskRequest:

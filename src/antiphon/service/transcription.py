@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import BinaryIO, Self, TypeVar
+from typing import BinaryIO, TypeVar
 
 from antiphon.ports.codec import Codec
 from antiphon.runtime.api import BatchInference, BoundModel, Inference, OpenStream, Runtime, Timing
+from antiphon.service.answers import LeasedAnswer
 from antiphon.service.binding import require_language, require_options, require_task, takes_option
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import InvalidRequest
@@ -42,56 +43,27 @@ class Transcript:
     timing: Timing
 
 
-class TranscriptStream:
+class TranscriptStream(LeasedAnswer[StreamEvent]):
     """A transcript as it is found. It holds a lease: close it. Units: `duration_s` seconds of the audio sent."""
 
     def __init__(self, stream: OpenStream[StreamEvent], duration_s: float) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self.duration_s = duration_s
-
-    @property
-    def timing(self) -> Timing:
-        """Where the time went so far."""
-        return self._stream.timing
-
-    @property
-    def sample_rate(self) -> int:
-        """What the events' positions count in, in Hz."""
-        return self._stream.facts.sample_rate
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> StreamEvent:
         return await anext(self._stream)
 
-    async def aclose(self) -> None:
-        """Stop the engine and give the slot back."""
-        await self._stream.aclose()
 
-
-class TranscriptBatch:
+class TranscriptBatch(LeasedAnswer[tuple[int, TaskResult]]):
     """Transcripts of several files as each is done, with its index. It holds a lease: close it."""
 
     def __init__(self, stream: OpenStream[tuple[int, TaskResult]], durations_s: Sequence[float]) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._durations_s = durations_s
-
-    @property
-    def timing(self) -> Timing:
-        """Where the time went so far."""
-        return self._stream.timing
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> tuple[int, Transcript]:
         index, result = await anext(self._stream)
         return index, Transcript(result, self._durations_s[index], self._stream.timing)
-
-    async def aclose(self) -> None:
-        """Stop the engine and give the slot back."""
-        await self._stream.aclose()
 
 
 class TranscriptionService:
