@@ -32,7 +32,9 @@ def test_ops_loading_inference(server, slots):
     assert len({it.session for it in told[:slots]}) == slots
     assert len(model.checkpoint.events("load")) == 1
     assert len(model.checkpoint.events("clone")) == slots - 1
-    assert model.runs()[slots:] == texts[slots:]
+    if slots == 1:  # with more, several run at once, and whose thread tells of it first is no order
+        assert model.runs() == texts
+    assert sorted(model.runs()) == sorted(texts)
     built = last(model.checkpoint, last_of_load(slots))
     assert built < first(model.checkpoint, "prepare") < first(model.checkpoint, "run")
     assert seen(model) == standing("ready", slots=slots)

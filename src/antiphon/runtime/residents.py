@@ -210,9 +210,10 @@ class Residents:
             raise
 
     def _no_room(self) -> ServerBusy:
-        return ServerBusy(
-            "the models that are loaded are all in use (max_loaded_models)", retry_after_s=self._until_idle_s()
-        )
+        told = "the models that are loaded are all in use (max_loaded_models)"
+        if wait_s := self._ports.limits.residency_wait_s:
+            told += f", and none became idle within {wait_s * 1000:g} ms"
+        return ServerBusy(told, retry_after_s=self._until_idle_s())
 
     def _until_idle_s(self) -> float:
         """When the first of the models that may be evicted will probably be idle, in seconds; 1 where none can tell."""
