@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pytest
 
-HANG_GUARD_S = 60.0
+HANG_GUARD_S = 30.0
 """No test takes as long as this unless something hangs. Units: seconds."""
 
 

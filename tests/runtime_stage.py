@@ -8,15 +8,17 @@ from pathlib import Path
 
 from antiphon.audio.decode import DecodeLimits
 from antiphon.ports.host import SlotHost
-from antiphon.runtime.api import BoundModel, Inference, OpenStream, Timing
+from antiphon.runtime.api import BoundModel, Inference, ModelView, OpenStream, Strategy, Timing
 from antiphon.runtime.codecs import ThreadCodec
 from antiphon.runtime.hosts.thread import ThreadHost
-from antiphon.runtime.models import ModelRuntime, RuntimePorts
+from antiphon.runtime.models import ModelRuntime
+from antiphon.runtime.pool import Pool
+from antiphon.runtime.wiring import ResidencyLimits, RuntimePorts
 from antiphon.testing import ControlledAdapter, ControlledCheckpoint, ManualClock
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.spec import ModelSpec, Registration
 from antiphon.vocabulary.states import ModelState
-from antiphon.vocabulary.tasks import Final, Interface, StreamEvent, Task, TaskRequest, TaskResult
+from antiphon.vocabulary.tasks import Final, Interface, OptionValue, StreamEvent, Task, TaskRequest, TaskResult
 
 
 @dataclass(frozen=True)
@@ -44,17 +46,32 @@ class Ear:
         self.faults.append((model_id, what, str(error)))
 
 
+_NO_LIMITS = ResidencyLimits()
+
+
 class Stage:
     """Registers models and asks things of the runtime. What a test began is joined and checked at its end."""
 
-    def __init__(self, folder: Path, kind: Kind) -> None:
+    def __init__(self, folder: Path, kind: Kind, limits: ResidencyLimits = _NO_LIMITS) -> None:
         self.kind = kind
         self.clock = ManualClock()
         self.ear = Ear()
         self.adapter = ControlledAdapter()
         self.make_host: Callable[[ModelSpec], SlotHost] = partial(ThreadHost, self.adapter)
         self.codec = ThreadCodec(DecodeLimits(max_seconds=60), 0, threads=1)
-        ports = RuntimePorts(self.clock, self.codec, self.ear, lambda spec: self.make_host(spec), busy_timeout_ms=0)  # noqa: PLW0108 (a test may replace it)
+        self.free_bytes = 2**40
+        self._max_slots: dict[str, int] = {}
+        self.audit: Callable[[ModelSpec], int] = lambda spec: self._max_slots.get(spec.id, 16)
+        ports = RuntimePorts(
+            self.clock,
+            self.codec,
+            self.ear,
+            lambda spec: self.make_host(spec),  # noqa: PLW0108 (a test may replace it)
+            self,
+            busy_timeout_ms=0,
+            limits=limits,
+            max_slots_of=lambda spec: self.audit(spec),  # noqa: PLW0108 (as above)
+        )
         self.runtime = kind.make(ports)
         self.hung = False
         self._folder = folder
@@ -69,14 +86,52 @@ class Stage:
         busy_timeout_ms: int | None = None,
         slots: int | None = None,
         max_slots: int = 16,
+        pinned: bool = False,
+        weight_bytes: int = 0,
     ) -> ControlledCheckpoint:
-        """Register a model; its revision is its id."""
-        checkpoint = ControlledCheckpoint(self._folder / model_id)
+        """Add a model as at the start; its revision is its id."""
+        checkpoint = self.checkpoint(model_id)
+        checkpoint.set("bytes", str(weight_bytes))
         spec = checkpoint.spec(task, model_id=model_id, slots=self.kind.slots if slots is None else slots)
         capability = self.adapter.inspect(spec)
-        self.runtime.register(Registration(spec, lazy, busy_timeout_ms), capability, max_slots)
-        self._checkpoints[model_id] = checkpoint
+        self._max_slots[model_id] = max_slots
+        self.runtime.add(Registration(spec, lazy, busy_timeout_ms, pinned), capability)
         return checkpoint
+
+    def checkpoint(self, name: str) -> ControlledCheckpoint:
+        """Make a folder to load; its revision is its name."""
+        return self._checkpoints.setdefault(name, ControlledCheckpoint(self._folder / name))
+
+    def registration(
+        self, model_id: str = "a", folder: str | None = None, *, slots: int | None = None, **options: OptionValue
+    ) -> Registration:
+        """What to register so that a folder, the id's own if none is named, is loaded with these session options."""
+        checkpoint = self.checkpoint(folder or model_id)
+        slots = self.kind.slots if slots is None else slots
+        return Registration(checkpoint.spec(model_id=model_id, slots=slots, session_options=options), lazy=True)
+
+    def register(
+        self,
+        registration: Registration,
+        busy_timeout_ms: int | None = None,
+        strategy: Strategy = Strategy.REPLACE,
+    ) -> "asyncio.Task[ModelView]":
+        """Begin to register or reconfigure."""
+        return asyncio.ensure_future(self.runtime.register(registration, busy_timeout_ms, strategy))
+
+    async def bring(self, *models: str) -> None:
+        """Load models one after another, a second between them, so that the first is the least recently used."""
+        for model in models:
+            self.clock.advance(1)
+            await self.runtime.load(model)
+
+    def pool(self, model: str = "a") -> Pool | None:
+        """The published pool itself: two loads never give the same one."""
+        return self.runtime._residents.find(model).pool
+
+    def available_bytes(self) -> int:
+        """How much memory there is: the stage is also the meter."""
+        return self.free_bytes
 
     def say(self, text: str, model: str = "a", busy_timeout_ms: int | None = None) -> "asyncio.Task[str]":
         """Begin an offline request; its task gives the engine's words."""
@@ -90,7 +145,7 @@ class Stage:
         """Run offline; where the time went."""
         return await self.runtime.run(inference, _timing)
 
-    async def open(self, text: str, model: str = "a") -> OpenStream:
+    async def open(self, text: str, model: str = "a") -> OpenStream[StreamEvent]:
         """Begin a stream."""
         return await self.runtime.open_stream(order(text, model, Interface.STREAMING))
 
@@ -119,13 +174,15 @@ class Stage:
             return
         await self.runtime.close()
         self.codec.close()
-        for model in self._checkpoints:
-            gate = self.runtime._desk.view(model)
-            assert (gate.leases, gate.queue) == ((), ()), f"the gate of {model} is not idle"
-            assert self.state(model) is ModelState.UNLOADED
-            assert self.runtime._residents[model].pool is None
+        for status in self.runtime.status():
+            model = status.view.registration.spec.id
+            assert (status.gate.leases, status.gate.queue) == ((), ()), f"the gate of {model} is not idle"
+            assert status.view.state is ModelState.UNLOADED
+            assert self.pool(model) is None
         assert not self.runtime._desk._pending
+        assert not self.runtime._residents._room._waiting
         assert not len(self.runtime._tasks)
+        assert self.clock.statistics().pending == (), "an alarm outlives the runtime"
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fastapi import FastAPI
 
 from antiphon.audio.decode import DecodeLimits
-from antiphon.config import ServerConfig, build_config
+from antiphon.config import ServerConfig, build_config, model_registration
 from antiphon.http.app import HttpLimits, Services, create_app
 from antiphon.http.server import Listener, address_of, bind
 from antiphon.observability.log import LogObserver
@@ -19,10 +20,13 @@ from antiphon.runtime.clock import LoopClock
 from antiphon.runtime.codecs import ThreadCodec
 from antiphon.runtime.discovery import AdapterFinder
 from antiphon.runtime.hosts.thread import ThreadHost
-from antiphon.runtime.models import ModelRuntime, RuntimePorts
+from antiphon.runtime.memory import SystemMemory
+from antiphon.runtime.models import ModelRuntime
 from antiphon.runtime.parallel import ParallelServerState
 from antiphon.runtime.serial import ServerState
+from antiphon.runtime.wiring import ResidencyLimits, RuntimePorts
 from antiphon.service.models import ModelService
+from antiphon.service.models_root import ModelsRoot
 from antiphon.service.speech import SpeechService
 from antiphon.service.tasks import TaskService
 from antiphon.service.transcription import TranscriptionService
@@ -91,18 +95,29 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
     def make_host(spec: ModelSpec) -> SlotHost:
         return ThreadHost(finder.find(spec.family), spec)
 
-    ports = RuntimePorts(LoopClock(), codec, LogObserver(), make_host, config.busy_timeout_ms)
+    limits = ResidencyLimits(
+        max_loaded_models=config.max_loaded_models,
+        idle_unload_s=config.idle_unload_ms / 1000,
+        min_free_memory_bytes=config.min_free_memory_mb * _MIB,
+        residency_wait_s=config.residency_wait_ms / 1000,
+    )
+    ports = RuntimePorts(LoopClock(), codec, LogObserver(), make_host, SystemMemory(), config.busy_timeout_ms, limits)
     runtime = ParallelServerState(ports) if parallel_jobs else ServerState(ports)
     for registration in config.registrations():
         capability = inspect(finder, registration)
         if parallel_jobs:
             check_slots(registration.spec)
-        runtime.register(registration, capability, audited_slots(registration.spec) if parallel_jobs else 1)
+        runtime.add(registration, capability)
     services = Services(
-        models=ModelService(runtime, management=config.ui_management),
+        models=ModelService(
+            runtime,
+            partial(model_registration, parallel_jobs=parallel_jobs, device=config.device, lazy_load=config.lazy_load),
+            management=config.ui_management,
+        ),
         speech=SpeechService(runtime, codec, config.max_text_chars),
         transcription=TranscriptionService(runtime, codec),
         tasks=TaskService(runtime, codec, config.max_text_chars),
+        models_root=ModelsRoot(Path(config.models_root) if config.models_root else default_models_root()),
     )
     return Assembly(config, runtime, codec, services)
 

@@ -14,6 +14,12 @@ LOAD, UNLOAD = "/v1/models/load", "/v1/models/unload"
 SLOT_FIELDS = {"slots", "active_slots", "queued_requests", "max_parallel_slots"}
 
 
+def registration(server, **fields):
+    """The registration of the model `tts`, with these fields changed."""
+    path = str(server.checkpoints["tts"].path)
+    return {"id": "tts", "family": "controlled", "task": "tts", "path": path, **fields}
+
+
 @pytest.fixture
 def unloaded(parallel_server):
     """The model `tts`, not in memory."""
@@ -62,8 +68,8 @@ def test_load_brings_a_model_into_memory(unloaded):
     assert unloaded.model()["loaded"] is True
 
 
-def test_load_takes_fields_that_say_what_is_registered(unloaded):
-    fields = {"id": "tts", "family": "controlled", "task": "tts", "mode": "offline", "slots": 2}
+def test_load_takes_a_whole_registration(unloaded):
+    fields = registration(unloaded, mode="offline", slots=2)
 
     assert unloaded.client.post(LOAD, json=fields).json() == {"id": "tts", "loaded": True}
 
@@ -100,26 +106,44 @@ def test_management_waits_as_long_as_its_query_says(parallel_server, route, text
     ("body", "param"),
     [
         ({"id": "nobody"}, "id"),
-        ({"id": "tts", "slots": 3}, "slots"),
-        ({"id": "tts", "slots": True}, "slots"),
-        ({"id": "tts", "path": "/elsewhere"}, "path"),
-        ({"id": "tts", "task": "asr"}, "task"),
-        ({"id": "tts", "busy_timeout_ms": 5}, "busy_timeout_ms"),
-        ({"id": "tts", "session_options": {"capacity": 2}}, "session_options"),
-        ({"id": "tts", "voice_presets": {}}, "voice_presets"),
         ({}, "id"),
         ({"id": 7}, "id"),
+        ({"id": "tts", "slots": 2}, "family"),
+        ({"id": "tts", "strategy": "soon"}, "strategy"),
     ],
     ids=str,
 )
-def test_load_refuses_what_is_not_registered(parallel_server, body, param):
+def test_load_refuses_a_body_that_is_no_registration(parallel_server, body, param):
     assert_refused(parallel_server.client.post(LOAD, json=body), 400, param=param)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("slots", 5),
+        ("slots", True),
+        ("slots", 17),
+        ("path", "/elsewhere"),
+        ("task", "sing"),
+        ("mode", "sometimes"),
+        ("family", "nobody's"),
+        ("busy_timeout_ms", -1),
+        ("session_options", []),
+        ("voice_presets", {}),
+    ],
+    ids=str,
+)
+def test_load_refuses_a_field_that_cannot_be_and_changes_nothing(parallel_server, field, value):
+    parallel_server.speak("load it")
+
+    refused = parallel_server.client.post(LOAD, json=registration(parallel_server, **{"slots": 2, field: value}))
+
+    assert_refused(refused, 400, param=field)
+    assert (parallel_server.model()["loaded"], parallel_server.model()["slots"]) == (True, 2)
+
+
 def test_unload_of_an_unknown_model_is_not_found(parallel_server):
-    assert_refused(
-        parallel_server.client.post(UNLOAD, json={"id": "nobody"}), 404, param="model", code="model_not_found"
-    )
+    assert_refused(parallel_server.client.post(UNLOAD, json={"id": "nobody"}), 404, param="id", code="model_not_found")
 
 
 @pytest.mark.parametrize("route", [LOAD, UNLOAD])
@@ -171,6 +195,15 @@ def test_the_openapi_document_lists_the_routes(server):
         "POST /v1/audio/speech",
         "POST /v1/audio/transcriptions",
         "POST /v1/tasks/run",
+        "POST /v1/tasks/stream",
+        "POST /v1/tasks/batch",
+        "POST /v1/batches/transcriptions",
+        "GET /v1/audio/voices",
+        "GET /v1/status",
+        "POST /v1/tasks/unload_models",
+        "POST /v1/tasks/unload_all_models",
+        "GET /v1/ui/models_root",
+        "POST /v1/ui/models_root",
     }
 
 

@@ -105,13 +105,23 @@ def test_a_client_that_leaves_the_queue_never_reaches_the_engine(occupied):
 
 @pytest.mark.parametrize("step", ["prepare", "run"])
 @pytest.mark.parametrize(
-    "exception", ["RuntimeError", "MemoryError", "SystemExit", "StopIteration", "KeyboardInterrupt"]
+    "exception", ["RuntimeError", "BufferError", "SystemExit", "StopIteration", "KeyboardInterrupt"]
 )
 def test_a_fault_of_the_engine_is_an_engine_error_and_no_more(server, step, exception):
     with server.steered(f"{step}.fail.faulty", exception):
         refused = server.speak("faulty")
 
     assert_refused(refused, 500, code="engine_error")
+    assert server.speak("faultless", busy_timeout_ms=30_000).status_code == 200
+
+
+@pytest.mark.parametrize("step", ["prepare", "run"])
+def test_an_engine_out_of_memory_is_told_to_come_back_later(server, step):
+    with server.steered(f"{step}.fail.faulty", "MemoryError"):
+        refused = server.speak("faulty")
+
+    assert_refused(refused, 503, code="insufficient_memory")
+    assert int(refused.headers["retry-after"]) >= 1
     assert server.speak("faultless", busy_timeout_ms=30_000).status_code == 200
 
 

@@ -187,7 +187,7 @@ async def test_a_lease_is_released_once():
 
 async def test_the_lease_of_a_block_ends_with_it_also_on_an_error():
     async def fail_within():
-        async with desk.desk.lease("m", UNLOAD, 0):
+        with desk.desk.holding(await desk.desk.acquire("m", UNLOAD, 0)):
             assert desk.standing() == ([UNLOAD], [])
             raise LookupError
 
@@ -195,6 +195,73 @@ async def test_the_lease_of_a_block_ends_with_it_also_on_an_error():
     with pytest.raises(LookupError):
         await fail_within()
     assert desk.standing() == ([], [])
+
+
+async def test_a_claim_tells_its_lease_before_it_is_awaited_and_is_awaited_once():
+    desk = Desk()
+    granted, waiting = desk.desk.acquire("m", INFER, 0), desk.desk.acquire("m", INFER, 0)
+    assert (granted.lease is not None, waiting.lease) == (True, None)
+    desk.desk.release(await granted)
+    assert granted.lease is None
+    with pytest.raises(InvariantError):
+        await granted
+    desk.desk.release(await waiting)
+
+
+async def test_barriers_are_entered_at_every_gate_or_at_none():
+    desk = Desk()
+    desk.desk.open_gate("n", 1)
+    held = await desk.claim()
+    with pytest.raises(InvariantError):
+        desk.desk.publish(["m", "n", "nowhere"], UNLOAD)
+    assert desk.standing() == ([INFER], [])
+    first, second = desk.desk.publish(["n", "m"], UNLOAD)
+    assert (first.lease is not None, second.lease) == (True, None)
+    desk.desk.release(held)
+    desk.desk.release(await first)
+    desk.desk.release(await second)
+
+
+async def test_a_model_is_told_to_be_idle_once_its_last_lease_is_back_and_nobody_waits():
+    desk, told = Desk(capacity=2), []
+    desk.desk.on_idle = told.append
+    first, second = await desk.claim(), await desk.claim()
+    third = desk.claim()
+    await turn()
+    desk.desk.release(first)
+    desk.desk.release(second)
+    assert told == []
+    desk.desk.release(await third)
+    assert told == ["m"]
+
+
+async def test_a_new_gate_can_be_held_before_anyone_sees_it_and_be_taken_back():
+    desk = Desk()
+    lease = desk.desk.open_held_gate("n", 2, Operation.LOAD)
+    waiting = desk.desk.acquire("n", INFER, 0)
+    assert waiting.lease is None
+    desk.desk.release(lease)
+    desk.desk.release(await waiting)
+    desk.desk.drop_gate(desk.desk.open_held_gate("o", 2, Operation.LOAD))
+    desk.desk.open_gate("o", 1)
+
+
+async def test_a_refusal_tells_when_to_come_back_by_the_measured_runs_and_the_queue():
+    desk = Desk()
+    held = await desk.claim()
+    desk.clock.advance(2)
+    with pytest.raises(ServerBusy) as unmeasured:
+        await desk.claim(timeout_s=1)
+    assert unmeasured.value.retry_after_s == 1
+    desk.desk.run_times("m").note_run(10)
+    waiting = [desk.claim(), desk.claim(timeout_s=3)]
+    await turn()
+    desk.clock.advance(3)
+    with pytest.raises(ServerBusy) as measured:
+        await waiting[1]
+    assert measured.value.retry_after_s == 15  # 5 s of the run that is out, then the one that waits
+    desk.desk.release(held)
+    desk.desk.release(await waiting[0])
 
 
 async def test_a_closed_desk_has_no_alarm():

@@ -63,16 +63,16 @@ async def test_a_failed_load_gives_each_who_waited_an_exception_of_his_own(wide)
     checkpoint.hold("load")
     tasks = wide.fill()
     await checkpoint.await_for("load")
-    checkpoint.fail("load", "MemoryError")
+    checkpoint.fail("load", "BufferError")
     checkpoint.release("load")
     faults = await outcomes(tasks)
     assert {type(fault) for fault in faults} == {LoadFailed}
     assert len({id(fault) for fault in faults}) == len(faults)
-    assert {fault.message for fault in faults} == {"the model could not be loaded: the engine failed (MemoryError)"}
+    assert {fault.message for fault in faults} == {"the model could not be loaded: the engine failed (BufferError)"}
     cause = faults[0]
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    assert isinstance(cause, MemoryError)
+    assert isinstance(cause, BufferError)
 
 
 async def test_the_request_after_a_failed_load_tries_again(stage):
@@ -115,17 +115,17 @@ async def test_a_clone_that_fails_or_differs_publishes_nothing_and_closes_sessio
 
 async def test_the_last_clone_that_fails_takes_the_earlier_ones_with_it(wide):
     checkpoint = wide.model()
-    checkpoint.fail("clone", f"{wide.kind.slots - 1} MemoryError")
-    with pytest.raises(LoadFailed, match="MemoryError"):
+    checkpoint.fail("clone", f"{wide.kind.slots - 1} BufferError")
+    with pytest.raises(LoadFailed, match="BufferError"):
         await wide.say("hello")
     assert steps(checkpoint, "session_closed", "closed") == ["session_closed"] * (wide.kind.slots - 1) + ["closed"]
 
 
 async def test_a_fault_of_the_engine_while_a_failed_load_is_undone_hides_nothing(wide):
     checkpoint = wide.model()
-    checkpoint.fail("clone", "MemoryError")
+    checkpoint.fail("clone", "BufferError")
     checkpoint.fail("destroy")
-    with pytest.raises(LoadFailed, match="MemoryError"):
+    with pytest.raises(LoadFailed, match="BufferError"):
         await wide.say("hello")
     assert wide.state() is ModelState.UNLOADED
 

@@ -66,7 +66,7 @@ def watched(stage):
 
 async def quiet(stage):
     """Let the threads come back from what they did last."""
-    for crew in (stage.codec._crew, *stage.runtime._residents["a"].pool.host._threads.values()):
+    for crew in (stage.codec._crew, *stage.runtime._residents.find("a").pool.host._threads.values()):
         await crew.call(len, "")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon.runtime.hosts.thread import ThreadHost
 from antiphon.testing import ControlledAdapter
-from antiphon.vocabulary.errors import EngineError, InvalidRequest, InvariantError
+from antiphon.vocabulary.errors import EngineError, InsufficientMemory, InvalidRequest, InvariantError
 from antiphon.vocabulary.spec import Capability, ModelSpec
 from antiphon.vocabulary.tasks import AudioDelta, Final, Interface, Mode, Task, TaskRequest, TaskResult, TextDelta
 from coroutine_tests import Ending
@@ -76,7 +76,7 @@ async def test_a_run_happens_in_its_slots_own_session(opened):
 @pytest.mark.parametrize(
     ("step", "kind"),
     [
-        *((step, kind) for step in ("prepare", "run") for kind in ("ZeroDivisionError", "MemoryError", "SystemExit")),
+        *((step, kind) for step in ("prepare", "run") for kind in ("ZeroDivisionError", "SystemExit")),
         ("prepare", "StopIteration"),
         ("run", "GeneratorExit"),
     ],
@@ -90,6 +90,30 @@ async def test_what_the_engine_raises_is_an_engine_error_with_its_cause(opened, 
     assert caught.value.message == f"the engine failed ({kind})"
     opened.checkpoint.unset(f"{step}.fail")
     assert (await opened.host.run(0, request())).text == "alone|s1|hello"
+
+
+@pytest.mark.parametrize("step", ["prepare", "run"])
+async def test_an_engine_that_runs_out_of_memory_is_told_as_that_with_its_cause(opened, step):
+    await opened.slots()
+    opened.checkpoint.fail(step, "MemoryError")
+    with pytest.raises(InsufficientMemory) as caught:
+        await opened.host.run(0, request())
+    assert isinstance(caught.value.__cause__, MemoryError)
+    assert caught.value.message == "the engine ran out of memory"
+
+
+async def test_a_probe_tells_of_a_session_for_other_options_and_leaves_the_open_ones(opened):
+    await opened.slots(2)
+    spec = opened.checkpoint.spec(session_options={"capacity": 9})
+    assert (await opened.host.probe(spec)).capacity == 9
+    assert [event.session for event in opened.checkpoint.events("session_closed")] == ["s3"]
+    assert (await opened.host.run(1, request())).text == "alone|s2|hello"
+
+
+async def test_a_probe_without_a_session_gives_none(opened):
+    await opened.slots()
+    opened.checkpoint.set("session.null")
+    assert await opened.host.probe(opened.checkpoint.spec()) is None
 
 
 async def test_a_domain_error_of_the_engine_arrives_as_it_is(opened):

@@ -1,89 +1,99 @@
 """Managing models as a use case: what is allowed, and to whom."""
 
+import asyncio
+
 import pytest
 
-from antiphon.runtime.parallel import ParallelServerState
-from antiphon.runtime.serial import ServerState
+from antiphon.runtime.api import Strategy
 from antiphon.service.models import ModelService
 from antiphon.vocabulary.errors import Forbidden, InvalidRequest, ModelNotFound
-from runtime_stage import Kind, Stage
+from antiphon.vocabulary.spec import Registration
+from antiphon.vocabulary.states import ModelState
+
+
+class Parse:
+    """Makes a registration of a checkpoint, whatever the fields say, and remembers them."""
+
+    def __init__(self, checkpoint):
+        self.checkpoint = checkpoint
+        self.given = []
+
+    def __call__(self, fields):
+        self.given.append(fields)
+        return Registration(self.checkpoint.spec(model_id=str(fields["id"])), pinned=True)
 
 
 @pytest.fixture
-def service(stage):
-    return ModelService(stage.runtime, management=True)
+def checkpoint(stage):
+    return stage.model()
 
 
-async def test_clients_may_not_manage_unless_they_are_allowed_to(stage):
-    stage.model()
-    service = ModelService(stage.runtime, management=False)
-    for attempt in (service.load("a", {}, None), service.unload("nobody", None)):
-        with pytest.raises(Forbidden):
-            await attempt
-    assert [view.loaded for view in service.views()] == [False]
+@pytest.fixture
+def parse(checkpoint):
+    return Parse(checkpoint)
 
 
-async def test_a_model_is_loaded_and_unloaded(stage, service):
-    stage.model()
+@pytest.fixture
+def service(stage, parse):
+    return ModelService(stage.runtime, parse, management=True)
+
+
+async def test_clients_may_not_manage_unless_they_are_allowed_to(stage, service, parse):
+    service.require_management()
+    with pytest.raises(Forbidden):
+        ModelService(stage.runtime, parse, management=False).require_management()
+
+
+async def test_a_model_is_loaded_as_it_is_and_unloaded(stage, service, parse):
     assert (await service.load("a", {}, None)).loaded
     assert not (await service.unload("a", None)).loaded
+    assert parse.given == []
 
 
-async def test_an_unknown_model_is_not_found_for_an_unload_and_cannot_be_added_by_a_load(service):
+async def test_fields_replace_the_whole_registration(stage, service, parse):
+    view = await service.load("a", {"slots": 1}, None)
+    assert (view.loaded, view.registration.pinned) == (True, True)
+    assert parse.given == [{"id": "a", "slots": 1}]
+
+
+async def test_fields_with_a_new_id_register_a_model(stage, service, checkpoint):
+    assert (await service.load("new", {"family": "controlled"}, None)).loaded
+    assert [view.registration.spec.id for view in service.views()] == ["a", "new"]
+
+
+async def test_a_model_is_replaced_from_beside_where_that_is_asked_for(stage, service, checkpoint):
+    await service.load("a", {}, None)
+    spec = checkpoint.spec(model_id="a", session_options={"capacity": 2})
+    beside = ModelService(stage.runtime, lambda fields: Registration(spec), management=True)
+    with checkpoint.held("load"):
+        loading = asyncio.ensure_future(beside.load("a", {"slots": 1}, None, Strategy.SIDE_BY_SIDE))
+        await checkpoint.await_for("load", 2)
+        assert stage.state() is ModelState.READY
+    assert (await loading).max_parallel_slots == 2
+
+
+async def test_an_unknown_model_is_not_found_and_cannot_be_loaded_without_fields(service, parse):
     with pytest.raises(ModelNotFound):
         await service.unload("nobody", None)
-    with pytest.raises(InvalidRequest, match="cannot be added") as caught:
+    with pytest.raises(ModelNotFound) as missing:
+        service.foresee_unload("nobody")
+    with pytest.raises(InvalidRequest, match="family, path and task") as refused:
         await service.load("nobody", {}, None)
-    assert caught.value.param == "id"
+    assert (missing.value.param, refused.value.param) == ("id", "id")
 
 
-async def test_a_load_may_repeat_what_is_registered(stage, service):
-    checkpoint = stage.model(busy_timeout_ms=5)
-    given = {
-        "family": "controlled",
-        "path": f"{checkpoint.path}/../{checkpoint.path.name}",
-        "task": "tts",
-        "mode": "offline",
-        "slots": 1,
-        "threads": 1,
-        "lazy": True,
-        "busy_timeout_ms": 5,
-        "load_options": {},
-    }
-    assert (await service.load("a", given, None)).loaded
+async def test_many_are_unloaded_and_the_unknown_are_told_of(service):
+    await service.load("a", {}, None)
+    foreseen, told = service.foresee_unload_many(["a", "nobody"])
+    done = await service.unload_many(["a", "nobody"])
+    assert foreseen.unloads == ("a",)
+    assert done == told
+    assert (done.unloaded, done.not_found) == (("a",), ("nobody",))
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("task", "asr"),
-        ("path", "/elsewhere"),
-        ("slots", 2),
-        ("slots", True),  # to Python, True is 1
-        ("slots", None),
-        ("lazy", 1),
-        ("device", "cpu"),
-        ("colour", "red"),
-    ],
-)
-async def test_a_load_that_differs_from_what_is_registered_is_refused_by_the_fields_name(stage, service, field, value):
-    stage.model()
-    with pytest.raises(InvalidRequest) as caught:
-        await service.load("a", {field: value}, None)
-    assert caught.value.param == field
-    assert not stage.runtime.view("a").loaded
-
-
-@pytest.mark.parametrize("slots", [1, None, 2])
-async def test_the_serial_runtime_rejects_explicit_slots(tmp_path, slots):
-    stage = Stage(tmp_path, Kind(ServerState, 1))
-    stage.model()
-    with pytest.raises(InvalidRequest, match="--parallel-jobs"):
-        await ModelService(stage.runtime, management=True).load("a", {"slots": slots}, None)
-    await stage.at_end()
-
-
-async def test_the_service_tells_which_runtime_it_has(tmp_path):
-    kinds = [Kind(ServerState, 1), Kind(ParallelServerState, 1)]
-    stages = [Stage(tmp_path, kind) for kind in kinds]
-    assert [ModelService(stage.runtime, management=True).parallel for stage in stages] == [False, True]
+async def test_what_a_load_would_do_is_told_without_doing_it(stage, service, parse):
+    foreseen = await service.foresee_load("new", {"family": "controlled"})
+    assert foreseen.loads == ("new",)
+    assert [view.registration.spec.id for view in service.views()] == ["a"]
+    assert (await service.foresee_load("a", {})).loads == ("a",)
+    assert stage.state() is ModelState.UNLOADED

@@ -54,7 +54,17 @@ def wait_estimate_s(view: GateView, position: int, mean_run_s: float) -> float:
 
 
 def retry_after_s(view: GateView, mean_run_s: float) -> float:
-    """How long a request would wait that entered now, at the end of the queue.
+    """How long a request would wait that entered now, at the end of the queue."""
+    return min(_free_after_queue(view, mean_run_s))
+
+
+def drain_s(view: GateView, mean_run_s: float) -> float:
+    """How long a management claim would wait that entered now, at the end of the queue."""
+    return max(_free_after_queue(view, mean_run_s))
+
+
+def _free_after_queue(view: GateView, mean_run_s: float) -> list[float]:
+    """When each slot is free of what runs and waits now.
 
     Those beyond the view's limit are known by number and kind only: their requests are placed first, and then their
     management claims. So a view with no waiter listed will do, and costs the same for every length of the queue.
@@ -70,7 +80,7 @@ def retry_after_s(view: GateView, mean_run_s: float) -> float:
     free_in = [seconds + rounds * mean_run_s for seconds in free_in]
     for _ in range(rest):
         _place(free_in, ClaimKind.REQUEST, mean_run_s)
-    return max(free_in) + managers * mean_run_s if managers else free_in[0]
+    return [max(free_in) + managers * mean_run_s] * view.capacity if managers else free_in
 
 
 def _moved(mean_s: float | None, seconds: float) -> float:

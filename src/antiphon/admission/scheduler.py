@@ -30,6 +30,10 @@ class Scheduler:
             raise InvariantError(f"there is a gate {gate.name} already")
         self._gates[gate.name] = gate
 
+    def remove(self, name: str) -> None:
+        """Take back an addition before anyone else has seen the gate; raises InvariantError for an unknown name."""
+        del self._gates[self.gate(name).name]
+
     def gate(self, name: str) -> Gate:
         """Find a gate; raises InvariantError for a name that was never added."""
         try:

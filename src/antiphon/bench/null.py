@@ -34,8 +34,9 @@ class NullAdapter:
 class NullModel:
     """No weights."""
 
-    def open_session(self) -> "NullSession":
+    def open_session(self, spec: ModelSpec | None = None) -> "NullSession":
         """Open a session."""
+        del spec
         return NullSession()
 
     def close(self) -> None:

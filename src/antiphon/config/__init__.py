@@ -1,6 +1,6 @@
 """The server's configuration, from a file and flags to frozen values; it opens no model and knows no HTTP."""
 
-from antiphon.config.loading import build_config, load_config
+from antiphon.config.loading import build_config, load_config, model_registration
 from antiphon.config.schema import ModelConfig, ServerConfig, Surroundings
 
-__all__ = ["ModelConfig", "ServerConfig", "Surroundings", "build_config", "load_config"]
+__all__ = ["ModelConfig", "ServerConfig", "Surroundings", "build_config", "load_config", "model_registration"]

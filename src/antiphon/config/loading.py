@@ -10,9 +10,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from antiphon.config.files import read_object
-from antiphon.config.schema import ModelConfig, ServerConfig, Surroundings
+from antiphon.config.schema import ModelConfig, ServerConfig, Surroundings, usable_cores
 from antiphon.config.wording import shown, shown_path, shown_place, unknown_field
-from antiphon.vocabulary.errors import ConfigError
+from antiphon.vocabulary.errors import ConfigError, InvalidRequest
+from antiphon.vocabulary.spec import Registration
 
 NO_FLAGS: Mapping[str, object] = MappingProxyType({})
 
@@ -34,6 +35,24 @@ def build_config(data: Mapping[str, object], *, source: str, base: Path, paralle
     return _validated(data, source, Surroundings(base, parallel_jobs), NO_FLAGS)
 
 
+def model_registration(
+    data: Mapping[str, object], *, parallel_jobs: bool, device: str, lazy_load: bool
+) -> Registration:
+    """Validate one model that a client registers; its relative paths start at the working folder.
+
+    Raises InvalidRequest: the message says what was wanted, `param` names the field.
+    """
+    surroundings = Surroundings(Path.cwd(), parallel_jobs)
+    try:
+        model = ModelConfig.model_validate(dict(data), context=surroundings)
+    except ValidationError as error:
+        fault = _first(error)
+        place = fault["loc"][:2]
+        message = f"{shown_place(place)}: {_explained({**fault, 'loc': ('models', 0, *place)})}"
+        raise InvalidRequest(message, param=str(place[0])) from error
+    return model.to_registration(device=device, lazy_load=lazy_load, cores=usable_cores())
+
+
 def _from_working_folder(name: str, value: object) -> object:
     match name, value:
         case "models_root" | "allowed_audio_roots", str() | Path():
@@ -51,12 +70,16 @@ def _validated(
     try:
         return ServerConfig.model_validate(dict(data), context=surroundings)
     except ValidationError as error:
-        # An unknown field goes first: a misspelt one also shows as a missing one, which would be no help.
-        faults = sorted(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
-        place = faults[0]["loc"][:3]  # below options, pydantic mixes names of types into the place
+        fault = _first(error)
+        place = fault["loc"][:3]  # below options, pydantic mixes names of types into the place
         subject = f"--{str(place[0]).replace('_', '-')}" if place[0] in flags else f"{source}: {shown_place(place)}"
-        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        raise ConfigError(f"{subject}: {_explained(faults[0])}{more}") from error
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        raise ConfigError(f"{subject}: {_explained(fault)}{more}") from error
+
+
+def _first(error: ValidationError) -> ErrorDetails:
+    """The fault to tell of. An unknown field goes first: a misspelt one also shows as missing, which is no help."""
+    return min(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
 
 
 def _refuse_shared_ids(models: object, source: str) -> None:

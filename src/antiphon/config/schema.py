@@ -24,6 +24,7 @@ _LARGEST = 2**53 - 1
 
 _Positive = Annotated[int, Field(ge=1, le=_LARGEST, description="an integer, 1 or more")]
 _Milliseconds = Annotated[int, Field(ge=0, le=_LARGEST, description="whole milliseconds, 0 or more (0 = no bound)")]
+_Count = Annotated[int, Field(ge=0, le=_LARGEST, description="an integer, 0 or more (0 = off)")]
 _Switch = Annotated[bool, Field(description="true or false")]
 _Options = Annotated[dict[str, JsonValue], Field(description=_OPTIONS)]
 
@@ -56,6 +57,7 @@ class ModelConfig(BaseModel):
     mode: Mode = Field(default=Mode.OFFLINE, strict=False, description=f"one of {', '.join(Mode)}")
     slots: int = Field(default=1, ge=1, le=MAX_SLOTS, description=f"an integer from 1 to {MAX_SLOTS}")
     lazy: bool | None = Field(default=None, description="true or false")
+    pinned: bool = Field(default=False, description="true or false")
     busy_timeout_ms: int | None = Field(
         default=None, ge=0, le=_LARGEST, description="whole milliseconds, 0 or more (0 = no bound)"
     )
@@ -108,7 +110,7 @@ class ModelConfig(BaseModel):
             load_options=dict(self.load_options),
             session_options=dict(self.session_options),
         )
-        return Registration(spec, lazy_load if self.lazy is None else self.lazy, self.busy_timeout_ms)
+        return Registration(spec, lazy_load if self.lazy is None else self.lazy, self.busy_timeout_ms, self.pinned)
 
 
 class ServerConfig(BaseModel):
@@ -128,6 +130,10 @@ class ServerConfig(BaseModel):
     max_audio_seconds: _Positive = 14_400
     max_request_body_bytes: _Positive = 512 * 1024 * 1024
     max_pending_audio_mb: _Positive = 1024
+    max_loaded_models: _Count = 0
+    idle_unload_ms: _Count = 0
+    min_free_memory_mb: _Count = 0
+    residency_wait_ms: _Count = 0
     ui_management: _Switch = False
     models_root: str | None = Field(default=None, description="the path of a folder")
     allowed_audio_roots: tuple[str, ...] = Field(default=(), strict=False, description="a list of existing folders")

@@ -7,11 +7,14 @@ from fastapi import FastAPI
 from antiphon import __version__
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import ERROR_SCHEMA, install
+from antiphon.http.routes.management import add_management_routes
 from antiphon.http.routes.models import add_model_routes
+from antiphon.http.routes.packages import add_package_routes
 from antiphon.http.routes.speech import add_speech_routes
 from antiphon.http.routes.tasks import add_task_routes
 from antiphon.http.routes.transcriptions import add_transcription_routes
 from antiphon.service.models import ModelService
+from antiphon.service.models_root import ModelsRoot
 from antiphon.service.speech import SpeechService
 from antiphon.service.tasks import TaskService
 from antiphon.service.transcription import TranscriptionService
@@ -29,6 +32,7 @@ class Services:
     speech: SpeechService
     transcription: TranscriptionService
     tasks: TaskService
+    models_root: ModelsRoot
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ def create_app(services: Services, limits: HttpLimits) -> FastAPI:
     add_transcription_routes(app.router, services.transcription, body_bytes, roots)
     add_task_routes(app.router, services.tasks, body_bytes, roots)
     add_model_routes(app.router, services.models)
+    add_management_routes(app.router, services.models)
+    add_package_routes(app.router, services.models, services.models_root)
     install(app)
     app.add_middleware(DrainUnreadBodies, limit_bytes=body_bytes)  # outermost: it also sees the answers of `install`
     return app

@@ -44,6 +44,8 @@ TABLE: Mapping[type[errors.AntiphonError], Row] = {
     errors.Forbidden: Row(403, "permission_error"),
     errors.ModelNotFound: Row(404, "not_found_error"),
     errors.ServerBusy: Row(503, "server_error"),
+    errors.InsufficientMemory: Row(503, "server_error"),
+    errors.UnsupportedSlots: Row(500, "server_error"),
     errors.ShuttingDown: Row(503, "server_error"),
     errors.EngineError: Row(500, "server_error"),
     errors.LoadFailed: Row(500, "server_error"),

@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from antiphon.http.schemas import MAX_TIMEOUT_MS, AudioData
 from antiphon.service.audio_source import from_base64, from_path
-from antiphon.vocabulary.errors import InvalidRequest, TooLarge
+from antiphon.vocabulary.errors import InvalidRequest, ModelNotFound, TooLarge
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -62,7 +62,7 @@ def called(names: Mapping[str, str]) -> Iterator[None]:
     """Let a refusal inside the block name a field as this route calls it, where that is another name."""
     try:
         yield
-    except (InvalidRequest, TooLarge) as refusal:
+    except (InvalidRequest, ModelNotFound, TooLarge) as refusal:
         if refusal.param is None or refusal.param not in names:
             raise
         raise type(refusal)(refusal.message, param=names[refusal.param]) from refusal

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from antiphon.runtime.api import Strategy
+
 MAX_SEED = 2**63 - 1
 MAX_TIMEOUT_MS = 2**53 - 1
 """The largest integer that every JSON reader keeps exact."""
@@ -61,7 +63,7 @@ class TranscriptionBody(Body):
 
 
 class TaskBody(Body):
-    """The `request` of `POST /v1/tasks/run`."""
+    """The `request` of `POST /v1/tasks/run` and `stream`, and one of the `requests` of `batch`."""
 
     text: str | None = None
     audio: AudioData | str | None = None
@@ -72,39 +74,84 @@ class TaskBody(Body):
 
 
 class TaskRunBody(Body):
-    """`POST /v1/tasks/run`."""
+    """`POST /v1/tasks/run` and `stream`."""
 
     model: str
     request: TaskBody
     busy_timeout_ms: _Timeout = None
 
 
+class TaskBatchBody(Body):
+    """`POST /v1/tasks/batch`."""
+
+    model: str
+    requests: list[TaskBody] = Field(min_length=1, max_length=256)
+    busy_timeout_ms: _Timeout = None
+
+
 class LoadBody(BaseModel):
-    """`POST /v1/models/load`: the id, and any field of the model's configuration."""
+    """`POST /v1/models/load`: the id alone, or the id and every field of the model's configuration."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     id: str
+    strategy: Strategy = Strategy.REPLACE
+    dry_run: bool = False
+
+
+class ModelsRootBody(Body):
+    """`POST /v1/ui/models_root`."""
+
+    path: str
 
 
 class UnloadBody(Body):
     """`POST /v1/models/unload`."""
 
     id: str
+    dry_run: bool = False
 
 
-def operation(body: type[BaseModel], *, file_in_form: str | None = None) -> dict[str, Any]:  # OpenAPI's own type
+class BulkUnloadBody(Body):
+    """`POST /v1/tasks/unload_models`."""
+
+    model_ids: list[str] = Field(max_length=10_000)
+    dry_run: bool = False
+
+
+class BulkUnloadAllBody(Body):
+    """`POST /v1/tasks/unload_all_models`."""
+
+    dry_run: bool = False
+
+
+def operation(
+    body: type[BaseModel], *, file_in_form: str | None = None, waits: bool = True
+) -> dict[str, Any]:  # OpenAPI's own type
     """Describe what a route takes for the OpenAPI document: the routes read bodies and queries themselves.
 
-    `file_in_form` names the field that a form has a file for; the form's file is called `file`.
+    `file_in_form` names the field that a form has a file for; the form's file is called `file`. `waits` says whether
+    the route's own wait may be bounded in the query.
     """
-    schema = body.model_json_schema()
-    content = {"application/json": {"schema": schema}}
+    content = {"application/json": {"schema": body.model_json_schema()}}
     if file_in_form is not None:
-        fields = {name: field for name, field in schema["properties"].items() if name != file_in_form}
-        fields["file"] = {"type": "string", "format": "binary"}
-        form = {"type": "object", "properties": fields, "required": ["model", "file"]}
-        content["multipart/form-data"] = {"schema": form}
+        content |= _form(body, file_in_form)
+    return _described(content) if waits else {"requestBody": {"required": True, "content": content}}
+
+
+def form_operation(body: type[BaseModel], file_in_form: str) -> dict[str, Any]:  # OpenAPI's own type
+    """Describe a route that takes a form alone, with one file or more in `file`."""
+    return _described(_form(body, file_in_form))
+
+
+def _form(body: type[BaseModel], file_in_form: str) -> dict[str, Any]:
+    schema = body.model_json_schema()
+    fields = {name: field for name, field in schema["properties"].items() if name != file_in_form}
+    fields["file"] = {"type": "string", "format": "binary"}
+    return {"multipart/form-data": {"schema": {"type": "object", "properties": fields, "required": ["model", "file"]}}}
+
+
+def _described(content: dict[str, Any]) -> dict[str, Any]:
     return {"parameters": [_TIMEOUT_IN_QUERY], "requestBody": {"required": True, "content": content}}
 
 

@@ -80,8 +80,11 @@ class StreamingSession(Session, Protocol):
 class LoadedModel(Protocol):
     """Immutable weights in memory, shared by every session that they opened."""
 
-    def open_session(self) -> Session | None:
-        """Open the primary session; None is a load failure."""
+    def open_session(self, spec: ModelSpec | None = None) -> Session | None:
+        """Open a session: the primary, or with a `spec` a private probe; None is a load failure.
+
+        `spec` differs from the one that was loaded in session options, task, mode and slots alone.
+        """
         ...
 
     def close(self) -> None:

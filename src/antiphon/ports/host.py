@@ -7,29 +7,23 @@ Errors: what the engine raises arrives as the domain error that it is, or as `En
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from antiphon.vocabulary.audio import AudioChunk
 from antiphon.vocabulary.spec import Capability, ModelSpec, SessionFacts
 from antiphon.vocabulary.tasks import StreamEvent, TaskRequest, TaskResult
 
+T_co = TypeVar("T_co", covariant=True)
 
-class EventStream(Protocol):
-    """A started stream; it must be closed, and is quiescent when `aclose` returns."""
 
-    def __aiter__(self) -> AsyncIterator[StreamEvent]: ...
-    async def __anext__(self) -> StreamEvent: ...
+class Flow(Protocol[T_co]):
+    """What a started call yields; it must be closed, and the engine is quiescent when `aclose` returns."""
+
+    def __aiter__(self) -> AsyncIterator[T_co]: ...
+    async def __anext__(self) -> T_co: ...
     async def aclose(self) -> None:
         """Stop the engine at its next step and wait until the session is reset."""
         ...
-
-
-class BatchStream(Protocol):
-    """A started batch: (index, result) as each is done; closed as an `EventStream` is."""
-
-    def __aiter__(self) -> AsyncIterator[tuple[int, TaskResult]]: ...
-    async def __anext__(self) -> tuple[int, TaskResult]: ...
-    async def aclose(self) -> None: ...
 
 
 class SlotHost(Protocol):
@@ -44,6 +38,10 @@ class SlotHost(Protocol):
         """Open the primary session behind slot 0; None when the engine gave none."""
         ...
 
+    async def probe(self, spec: ModelSpec) -> SessionFacts | None:
+        """Open a session over the loaded weights as `spec` has it, close it, and say what it was."""
+        ...
+
     async def clone(self, slot: int) -> SessionFacts | None:
         """Clone the primary behind `slot`; slots are cloned in order, one after another."""
         ...
@@ -52,11 +50,11 @@ class SlotHost(Protocol):
         """Prepare and run one request."""
         ...
 
-    async def run_batch(self, slot: int, requests: Sequence[TaskRequest]) -> BatchStream:
+    async def run_batch(self, slot: int, requests: Sequence[TaskRequest]) -> Flow[tuple[int, TaskResult]]:
         """Prepare every request, then start the batch."""
         ...
 
-    async def stream(self, slot: int, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> EventStream:
+    async def stream(self, slot: int, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Flow[StreamEvent]:
         """Prepare the request, then start its stream."""
         ...
 

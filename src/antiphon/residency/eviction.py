@@ -21,8 +21,8 @@ class EvictionPlan:
     candidates: tuple[Entry, ...]
 
 
-def plan_eviction(entries: Iterable[Entry], newcomer: Entry, max_loaded_models: int) -> EvictionPlan:
-    """Make room for `newcomer` under `max_loaded_models`, 0 meaning no limit.
+def plan_eviction(entries: Iterable[Entry], newcomer: Entry | None, max_loaded_models: int) -> EvictionPlan:
+    """Make room for `newcomer`, None for one that is not registered yet, under `max_loaded_models`, 0 for no limit.
 
     A pinned model takes its place as any other does, and is never a candidate.
     """

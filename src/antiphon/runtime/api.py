@@ -1,14 +1,17 @@
 """What the service asks of a server runtime, whichever of the two runs."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol, TypeVar
 
+from antiphon.admission.gate import GateView
 from antiphon.vocabulary.spec import Capability, Registration, SessionFacts
 from antiphon.vocabulary.states import ModelState
 from antiphon.vocabulary.tasks import Interface, StreamEvent, TaskRequest, TaskResult
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,35 @@ class Inference:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchInference:
+    """Several requests for one native batch of one model, in one slot; as `Inference` otherwise."""
+
+    model_id: str
+    requests: tuple[TaskRequest, ...]
+    bind: Callable[[BoundModel, TaskRequest], TaskRequest]
+    busy_timeout_ms: int | None = None
+
+
+class Strategy(StrEnum):
+    """How a working model is replaced: in its own place, or by one that was built beside it."""
+
+    REPLACE = "replace"
+    SIDE_BY_SIDE = "side_by_side"
+
+
+@dataclass(frozen=True, slots=True)
+class Unloaded:
+    """What a bulk unload did, in the order asked for; every known id is in one list, every other in the second."""
+
+    unloaded: tuple[str, ...]
+    not_found: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ModelView:
     """A model as status shows it. The last four are None where the runtime does not report them.
 
+    `loaded` says whether a pool is published; one that is to be replaced still is, until it is retired.
     `max_parallel_slots` is None until a pool is published, and again once it is retired (rule.status_fields).
     """
 
@@ -55,19 +84,43 @@ class ModelView:
     capability: Capability
     state: ModelState
     last_error: str | None
+    loaded: bool
     slots: int | None = None
     active_slots: int | None = None
     queued_requests: int | None = None
     max_parallel_slots: int | None = None
 
-    @property
-    def loaded(self) -> bool:
-        """Whether a pool is published."""
-        return self.state is ModelState.READY
+
+@dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """A model with its leases and its queue, at one moment.
+
+    `estimates_s` says how long each waiter that is listed will wait yet; None until a request has run.
+    """
+
+    view: ModelView
+    gate: GateView
+    estimates_s: tuple[float | None, ...]
 
 
-class OpenStream(Protocol):
-    """A stream whose engine is prepared; it holds its lease until `aclose` has returned."""
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """A dry run. `waits_for` names leases and waiters, with "model/" before them where several models are meant.
+
+    Units: bytes; `estimate_s` is None where no request has been measured yet.
+    """
+
+    waits_for: tuple[str, ...] = ()
+    evicts: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
+    unloads: tuple[str, ...] = ()
+    free_bytes: int = 0
+    needed_bytes: int = 0
+    estimate_s: float | None = None
+
+
+class OpenStream(Protocol[T_co]):
+    """A stream or a batch whose engine is prepared; it holds its lease until `aclose` has returned."""
 
     @property
     def facts(self) -> SessionFacts: ...
@@ -76,8 +129,8 @@ class OpenStream(Protocol):
         """What is known so far; the run's time is complete once the stream has ended."""
         ...
 
-    def __aiter__(self) -> AsyncIterator[StreamEvent]: ...
-    async def __anext__(self) -> StreamEvent: ...
+    def __aiter__(self) -> AsyncIterator[T_co]: ...
+    async def __anext__(self) -> T_co: ...
     async def aclose(self) -> None:
         """Stop the engine, wait until it is quiescent, and release the lease; harmless when done twice."""
         ...
@@ -97,6 +150,10 @@ class Runtime(Protocol):
 
     def view(self, model_id: str) -> ModelView: ...
 
+    def status(self) -> tuple[ModelStatus, ...]:
+        """All models with their leases and queues, at one moment."""
+        ...
+
     async def start(self) -> None:
         """Begin to load the models that are not lazy; call it once the server listens."""
         ...
@@ -105,16 +162,41 @@ class Runtime(Protocol):
         """Run offline. `finish` serialises the result while the slot is still held (phase.executing)."""
         ...
 
-    async def open_stream(self, inference: Inference) -> OpenStream:
+    async def open_stream(self, inference: Inference) -> OpenStream[StreamEvent]:
         """Acquire, load and prepare; what fails until then fails before any answer is begun."""
+        ...
+
+    async def open_batch(self, batch: BatchInference) -> OpenStream[tuple[int, TaskResult]]:
+        """The same for a batch, whose results come as (index, result)."""
         ...
 
     async def load(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:
         """Bring a registered model into memory as it is registered."""
         ...
 
+    async def register(
+        self,
+        registration: Registration,
+        busy_timeout_ms: int | None = None,
+        strategy: Strategy = Strategy.REPLACE,
+    ) -> ModelView:
+        """Add a model, or replace a registration in one transaction, and have it in memory."""
+        ...
+
+    async def foresee_load(self, model_id: str, registration: Registration | None = None) -> Foresight:
+        """Tell what `load`, or `register` with this registration, would do, without doing it."""
+        ...
+
+    def foresee_unload(self, model_ids: Sequence[str] | None = None) -> tuple[Foresight, Unloaded]:
+        """Tell what `unload_many` would do, or `unload` for one id, without doing it."""
+        ...
+
     async def unload(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:
         """Free a model after all earlier work on it; harmless when it is not loaded."""
+        ...
+
+    async def unload_many(self, model_ids: Sequence[str] | None = None) -> Unloaded:
+        """Free several models, all when None, each after the earlier work on it."""
         ...
 
     async def close(self) -> None:

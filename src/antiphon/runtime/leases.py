@@ -2,15 +2,56 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, assert_never
 
+from antiphon.admission.estimates import RunTimes, drain_s, retry_after_s
 from antiphon.admission.gate import Decision, Gate, GateView, Granted, Lease, Refusal, Refused, Waiter
-from antiphon.admission.scheduler import Scheduler
+from antiphon.admission.scheduler import PublicationError, Scheduler
 from antiphon.ports.clock import Clock, Timer
-from antiphon.vocabulary.errors import ServerBusy
+from antiphon.vocabulary.errors import InvariantError, ServerBusy
 from antiphon.vocabulary.states import Operation
+
+_UNMEASURED_S = 1.0
+"""When to come back to a model of which no request has been measured, in seconds."""
+
+
+class Claim:
+    """A place in a model's queue, or what came of it. It must be awaited, once; the caller releases the lease.
+
+    Raises ServerBusy there when the wait ended without a lease, or would have been hopeless.
+    """
+
+    __slots__ = ("_desk", "_future", "_gate", "_waiter")
+
+    def __init__(self, desk: "LeaseDesk", gate: Gate, waiter: Waiter, future: "asyncio.Future[Lease]") -> None:
+        self._desk = desk
+        self._gate = gate
+        self._waiter = waiter
+        self._future: asyncio.Future[Lease] | None = future
+
+    @property
+    def lease(self) -> Lease | None:
+        """The lease, where it is granted already and was not taken yet."""
+        future = self._future
+        if future is None or not future.done() or future.cancelled() or future.exception() is not None:
+            return None
+        return future.result()
+
+    def give_up(self) -> None:
+        """Hold and wait for nothing any more; instead of awaiting it."""
+        self._desk.give_up(self._gate, self._waiter, self._take_future())
+
+    def __await__(self) -> Generator[Any, Any, Lease]:
+        return self._desk.granted(self._gate, self._waiter, self._take_future()).__await__()
+
+    def _take_future(self) -> "asyncio.Future[Lease]":
+        # Kept here, a refusal would refer to itself through the frames that hold this claim.
+        future, self._future = self._future, None
+        if future is None:
+            raise InvariantError(f"{self._waiter} is awaited a second time")
+        return future
 
 
 class LeaseDesk:
@@ -20,46 +61,123 @@ class LeaseDesk:
     was granted before its coroutine could run.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, make_gate: Callable[[str, int], Gate] = Gate) -> None:
         self._clock = clock
+        self._make_gate = make_gate
         self._scheduler = Scheduler()
         self._pending: dict[Waiter, asyncio.Future[Lease]] = {}
         self._alarms: dict[str, tuple[float, Timer]] = {}
+        self._run_times: dict[str, RunTimes] = {}
+        self.on_idle: Callable[[str], None] = _nobody_listens
+        """Told the id of a model whose last lease was given back with nobody waiting."""
 
     def open_gate(self, model_id: str, capacity: int) -> None:
         """Add the gate of a new model."""
-        self._scheduler.add(Gate(model_id, capacity))
+        self._scheduler.add(self._make_gate(model_id, capacity))
+
+    def open_held_gate(self, model_id: str, capacity: int, operation: Operation) -> Lease:
+        """Add the gate of a new model with its exclusive lease taken: nobody can come between."""
+        gate = self._make_gate(model_id, capacity)
+        lease, _ = gate.try_exclusive(operation, self._clock.now())
+        if lease is None:
+            raise InvariantError(f"the new {gate} is not idle")
+        self._scheduler.add(gate)
+        return lease
+
+    def drop_gate(self, lease: Lease) -> None:
+        """Take back `open_held_gate`, before anyone else has seen the gate."""
+        self._scheduler.remove(lease.waiter.gate)
 
     def view(self, model_id: str, limit: int = 1000) -> GateView:
         """The gate's leases and queue at this moment, with at most `limit` waiters listed."""
         return self._scheduler.gate(model_id).snapshot(self._clock.now(), limit)
 
-    def acquire(self, model_id: str, operation: Operation, timeout_s: float) -> Coroutine[Any, Any, Lease]:
+    def is_idle(self, model_id: str) -> bool:
+        """Whether nobody holds or waits for a lease on the model."""
+        return self._scheduler.gate(model_id).is_idle
+
+    def run_times(self, model_id: str) -> RunTimes:
+        """What is known of how long the model's requests run."""
+        return self._run_times.setdefault(model_id, RunTimes())
+
+    def acquire(self, model_id: str, operation: Operation, timeout_s: float) -> Claim:
         """Enter the queue now, and await the lease: `timeout_s` at most and 0 without bound; the caller releases it.
 
         The order of these calls is the order of the queue, whenever what they return is awaited; it must be awaited.
         Raises ServerBusy there when the wait ends without a lease, or would be hopeless.
         """
         gate = self._scheduler.gate(model_id)
-        waiter, decisions = gate.submit(operation, self._clock.now(), timeout_s)
         future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+        waiter, decisions = gate.submit(operation, self._clock.now(), timeout_s)
         self._pending[waiter] = future
-        self._deliver(gate, decisions)
-        return self._granted(gate, waiter, future)
-
-    @asynccontextmanager
-    async def lease(self, model_id: str, operation: Operation, timeout_s: float) -> AsyncIterator[Lease]:
-        """Hold a lease for the length of a block."""
-        lease = await self.acquire(model_id, operation, timeout_s)
+        claim = Claim(self, gate, waiter, future)
         try:
-            yield lease
-        finally:
-            self.release(lease)
+            self._deliver(gate, decisions)
+        except BaseException:
+            claim.give_up()
+            raise
+        return claim
+
+    def publish(self, model_ids: Sequence[str], operation: Operation) -> list[Claim]:
+        """Enter a barrier without a bound on each model, all in this call or none (rule.bulk_two_phase)."""
+        gates = [self._scheduler.gate(model_id) for model_id in dict.fromkeys(model_ids)]
+        futures: list[asyncio.Future[Lease]] = [asyncio.get_running_loop().create_future() for _ in gates]
+        try:
+            barriers, decisions = self._scheduler.publish(model_ids, operation, self._clock.now())
+        except PublicationError as fault:
+            self._deliver_all(gates, fault.decisions)
+            raise
+        claims = []
+        for gate, future in zip(gates, futures, strict=True):
+            waiter = barriers[gate.name]
+            self._pending[waiter] = future
+            claims.append(Claim(self, gate, waiter, future))
+        try:
+            self._deliver_all(gates, decisions)
+        except BaseException:
+            for claim in claims:
+                claim.give_up()
+            raise
+        return claims
+
+    def try_exclusive(self, model_id: str, operation: Operation) -> Lease | None:
+        """Take a model whole if it is idle and nobody waits for it; never wait (rule.retire_try_acquire)."""
+        gate = self._scheduler.gate(model_id)
+        lease, decisions = gate.try_exclusive(operation, self._clock.now())
+        try:
+            self._deliver(gate, decisions)
+        except BaseException:
+            if lease is not None:
+                self.release(lease)
+            raise
+        return lease
+
+    def resize(self, lease: Lease, capacity: int) -> None:
+        """Give the model another number of slots, under its exclusive lease."""
+        gate = self._scheduler.gate(lease.waiter.gate)
+        gate.resize(lease, capacity, self._clock.now())
 
     def release(self, lease: Lease) -> None:
         """Give a lease back, once; whoever waits next has his in the same call."""
         gate = self._scheduler.gate(lease.waiter.gate)
         self._deliver(gate, gate.release(lease, self._clock.now()))
+        if gate.is_idle:
+            self.on_idle(gate.name)
+
+    @contextmanager
+    def holding(self, lease: Lease) -> Iterator[Lease]:
+        """Give a lease back at the end of the block, however that ends."""
+        try:
+            yield lease
+        finally:
+            self.release(lease)
+
+    def drain_s(self, model_id: str) -> float | None:
+        """How long all that the model does and has waiting will take; None where it is busy and was never measured."""
+        view, mean_s = self.view(model_id, limit=0), self.run_times(model_id).mean_run_s
+        if view.leases and mean_s is None:
+            return None
+        return drain_s(view, mean_s or 0.0)
 
     def close(self) -> None:
         """Stop the alarms."""
@@ -67,23 +185,41 @@ class LeaseDesk:
             timer.cancel()
         self._alarms.clear()
 
-    async def _granted(self, gate: Gate, waiter: Waiter, future: asyncio.Future[Lease]) -> Lease:
+    async def granted(self, gate: Gate, waiter: Waiter, future: asyncio.Future[Lease]) -> Lease:
+        """Wait for a claim's lease; a claim whose wait is cancelled holds and waits for nothing afterwards."""
         try:
             # A grant that is there already is taken without a suspension, so nothing can come between.
             return future.result() if future.done() else await future
         except asyncio.CancelledError:
-            self._give_up(gate, waiter, future)
+            self.give_up(gate, waiter, future)
             raise
         finally:
             del future  # a refusal must not refer to itself through this frame
 
-    def _give_up(self, gate: Gate, waiter: Waiter, future: asyncio.Future[Lease]) -> None:
+    def give_up(self, gate: Gate, waiter: Waiter, future: asyncio.Future[Lease]) -> None:
+        """Withdraw a claim that waits, and give back what it was granted."""
         if self._pending.pop(waiter, None) is not None:
             self._deliver(gate, gate.withdraw(waiter, self._clock.now()))
         elif not future.cancelled() and future.exception() is None:
             self.release(future.result())
 
+    def _deliver_all(self, gates: Iterable[Gate], decisions: Iterable[Decision]) -> None:
+        """Tell what was decided at several gates: all of it, before anything can fail."""
+        by_gate: dict[str, list[Decision]] = {}
+        for decision in decisions:
+            waiter = decision.lease.waiter if isinstance(decision, Granted) else decision.waiter
+            by_gate.setdefault(waiter.gate, []).append(decision)
+        told = [gate for gate in gates if gate.name in by_gate]
+        for gate in told:
+            self._tell(gate, by_gate[gate.name])
+        for gate in told:
+            self._set_alarm(gate)
+
     def _deliver(self, gate: Gate, decisions: Iterable[Decision]) -> None:
+        self._tell(gate, decisions)
+        self._set_alarm(gate)
+
+    def _tell(self, gate: Gate, decisions: Iterable[Decision]) -> None:
         """Tell each claim what was decided; a grant that nobody awaits any more goes straight back."""
         todo = deque(decisions)
         while todo:
@@ -97,10 +233,9 @@ class LeaseDesk:
                 case Refused(waiter, reason):
                     future = self._pending.pop(waiter)
                     if not future.cancelled():
-                        future.set_exception(_busy(waiter, reason))
+                        future.set_exception(self._refusal(gate, waiter, reason))
                 case unknown:
                     assert_never(unknown)
-        self._set_alarm(gate)
 
     def _set_alarm(self, gate: Gate) -> None:
         """Have the gate expire its waiters in time: one timer a gate, never later than its next deadline."""
@@ -116,13 +251,27 @@ class LeaseDesk:
         del self._alarms[gate.name]
         self._deliver(gate, gate.expire(self._clock.now()))
 
+    def _refusal(self, gate: Gate, waiter: Waiter, reason: Refusal) -> Exception:
+        """What a refused claim is told; what goes wrong in saying so is told to it too, and to nobody else."""
+        try:
+            return self._busy(gate, waiter, reason)
+        except Exception as fault:  # noqa: BLE001 (it is the claim's outcome)
+            return fault
 
-def _busy(waiter: Waiter, reason: Refusal) -> ServerBusy:
-    waited_ms = round((waiter.deadline - waiter.since) * 1000)
-    match reason:
-        case Refusal.EXPIRED:
-            return ServerBusy(f"no slot of model {waiter.gate!r} came free within {waited_ms} ms")
-        case Refusal.OVERDUE:
-            return ServerBusy(f"all that occupies model {waiter.gate!r} has run for longer than {waited_ms} ms")
-        case unknown:
-            assert_never(unknown)
+    def _busy(self, gate: Gate, waiter: Waiter, reason: Refusal) -> ServerBusy:
+        waited_ms = round((waiter.deadline - waiter.since) * 1000)
+        view = gate.snapshot(self._clock.now(), limit=0)
+        mean_run_s = self.run_times(gate.name).mean_run_s
+        wait_s = _UNMEASURED_S if mean_run_s is None else retry_after_s(view, mean_run_s)
+        match reason:
+            case Refusal.EXPIRED:
+                told = f"no slot of model {gate.name!r} came free within {waited_ms} ms"
+            case Refusal.OVERDUE:
+                told = f"all that occupies model {gate.name!r} has run for longer than {waited_ms} ms"
+            case unknown:
+                assert_never(unknown)
+        return ServerBusy(told, retry_after_s=wait_s)
+
+
+def _nobody_listens(model_id: str) -> None:
+    """The default of `LeaseDesk.on_idle`."""

@@ -1,53 +1,42 @@
-"""What both server runtimes do with a model: lease, load, run, stream and unload. They differ above this module."""
+"""What both server runtimes do with a model: admit, run, stream, batch and manage. They differ above this module."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
+from antiphon.admission.estimates import wait_estimates_s
 from antiphon.admission.gate import Lease
 from antiphon.admission.policy import effective_timeout_s
-from antiphon.ports.clock import Clock
-from antiphon.ports.codec import Codec
-from antiphon.ports.host import HostFactory
-from antiphon.ports.observer import Observer
-from antiphon.residency.lifecycle import Step
-from antiphon.residency.registry import Entry, Registry
-from antiphon.runtime.api import BoundModel, Inference, ModelView, Timing
-from antiphon.runtime.leases import LeaseDesk
-from antiphon.runtime.owned import AbandonedError, OwnedTasks, log_unheard
-from antiphon.runtime.pool import Pool, build_pool, load_failure
+from antiphon.ports.host import Flow
+from antiphon.residency.registry import Entry
+from antiphon.runtime.api import (
+    BatchInference,
+    BoundModel,
+    Foresight,
+    Inference,
+    ModelStatus,
+    ModelView,
+    Strategy,
+    Timing,
+    Unloaded,
+)
+from antiphon.runtime.foresight import Planner
+from antiphon.runtime.leases import Claim, LeaseDesk
+from antiphon.runtime.owned import AbandonedError, OwnedTasks, all_of, log_unheard
+from antiphon.runtime.pool import Pool, abandon
+from antiphon.runtime.registration import Registrar
+from antiphon.runtime.residents import Resident, Residents
 from antiphon.runtime.streams import LeasedStream, StreamEnding
-from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, InvariantError, LoadFailed, ShuttingDown
-from antiphon.vocabulary.spec import Capability, Registration
+from antiphon.runtime.wiring import RuntimePorts
+from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, InvariantError, ShuttingDown
+from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import Operation
-from antiphon.vocabulary.tasks import TaskRequest, TaskResult
+from antiphon.vocabulary.tasks import Interface, StreamEvent, TaskRequest, TaskResult
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class RuntimePorts:
-    """What a runtime acts through. Units: `busy_timeout_ms` is the server's default wait, 0 without bound."""
-
-    clock: Clock
-    codec: Codec
-    observer: Observer
-    make_host: HostFactory
-    busy_timeout_ms: int
-
-
-class Resident:
-    """One registered model at run time: its entry, its pool while there is one, and the one attempt to load it."""
-
-    __slots__ = ("attempt", "entry", "max_slots", "pool")
-
-    def __init__(self, entry: Entry, max_slots: int) -> None:
-        self.entry = entry
-        self.max_slots = max_slots
-        self.pool: Pool | None = None
-        self.attempt: asyncio.Task[Pool] | None = None
 
 
 class ModelRuntime:
@@ -57,241 +46,354 @@ class ModelRuntime:
 
     def __init__(self, ports: RuntimePorts) -> None:
         self._ports = ports
-        self._registry = Registry()
-        self._residents: dict[str, Resident] = {}
-        self._desk = LeaseDesk(ports.clock)
+        self._desk = LeaseDesk(ports.clock, ports.make_gate)
         self._tasks = OwnedTasks()
+        self._residents = Residents(ports, self._desk, self._tasks)
+        self._registrar = Registrar(self._residents, self._desk, self._max_slots)
+        self._planner = Planner(ports, self._residents, self._desk)
         self._closing = False
 
-    def register(self, registration: Registration, capability: Capability, max_slots: int = 1) -> None:
-        """Add a model before the server listens. `max_slots` is the cap that the audit list sets."""
+    def add(self, registration: Registration, capability: Capability) -> None:
+        """Add a model before the server listens."""
         entry = Entry(registration, capability, self._ports.clock.now())
         self._desk.open_gate(entry.id, registration.spec.slots)
-        self._residents[entry.id] = Resident(entry, max_slots)
-        self._registry.insert(entry)
+        self._residents.add(entry, self._max_slots(registration.spec))
 
     def views(self) -> tuple[ModelView, ...]:
         """All models, at one moment."""
-        return tuple(self._view(entry) for entry in self._registry)
+        return tuple(self._view(entry) for entry in self._residents.registry)
 
     def view(self, model_id: str) -> ModelView:
         """One model, at one moment."""
-        return self._view(self._registry.find(model_id))
+        return self._view(self._residents.registry.find(model_id))
+
+    def status(self) -> tuple[ModelStatus, ...]:
+        """All models with their leases and queues, at one moment: nothing can run while this does."""
+        return tuple(self._status(entry) for entry in self._residents.registry)
 
     async def start(self) -> None:
         """Begin to load the models that are not lazy, one after another."""
-        eager = [entry.id for entry in self._registry if not entry.registration.lazy]
+        eager = [entry.id for entry in self._residents.registry if not entry.registration.lazy]
         self._tasks.start(self._load_each(eager)).add_done_callback(log_unheard)
 
     async def run(self, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]) -> T:
         """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""
-        resident = self._find(inference.model_id)
-        asked = self._ports.clock.now()
-        timeout_s = self._timeout_s(resident, inference.busy_timeout_ms)
-        lease = await self._desk.acquire(resident.entry.id, Operation.INFER, timeout_s)
-        return await self._attended(self._run(resident, inference, lease, asked, finish), inference.request)
+        admission = await self._admitted(inference)
+        return await self._attended(self._run(admission, inference, finish), [inference.request])
 
-    async def open_stream(self, inference: Inference) -> LeasedStream:
+    async def open_stream(self, inference: Inference) -> LeasedStream[StreamEvent]:
         """Start a stream; if the caller leaves before it has one, it is closed as soon as there is one."""
-        resident = self._find(inference.model_id)
-        asked = self._ports.clock.now()
-        timeout_s = self._timeout_s(resident, inference.busy_timeout_ms)
-        lease = await self._desk.acquire(resident.entry.id, Operation.INFER, timeout_s)
-        return await self._attended(self._open_stream(resident, inference, lease, asked), inference.request)
+        admission = await self._admitted(inference)
+        opening = self._open_flow(admission, partial(self._start_stream, admission, inference))
+        return await self._attended(opening, [inference.request])
+
+    async def open_batch(self, batch: BatchInference) -> LeasedStream[tuple[int, TaskResult]]:
+        """Start a batch, as a stream is started."""
+        admission = await self._admitted(batch)
+        opening = self._open_flow(admission, partial(self._start_batch, admission, batch))
+        return await self._attended(opening, batch.requests)
 
     async def load(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:
-        """Bring a registered model into memory, under an exclusive lease."""
-        return await self._manage(model_id, Operation.LOAD, busy_timeout_ms, self._pool)
+        """Bring a registered model into memory as it is registered, under an exclusive lease."""
+
+        async def bring(resident: Resident, lease: Lease) -> None:
+            del lease
+            await self._residents.pool(resident)
+
+        return await self._manage(self._find(model_id), Operation.LOAD, busy_timeout_ms, bring)
+
+    async def register(
+        self,
+        registration: Registration,
+        busy_timeout_ms: int | None = None,
+        strategy: Strategy = Strategy.REPLACE,
+    ) -> ModelView:
+        """Add a model, or replace the registration of one, and have it in memory."""
+        self._require_open()
+        spec = registration.spec
+        capability = await self._tasks.attend(self._registrar.inspect(spec))
+        self._require_open()
+        resident = self._residents.get(spec.id)  # only now: inspecting awaited, and another may have come first
+        if resident is None:
+            return await self._register_new(registration, capability)
+        if strategy is Strategy.SIDE_BY_SIDE and resident.pool is not None and resident.entry.registration.spec != spec:
+            return await self._tasks.attend(self._replace_aside(resident, registration, capability, busy_timeout_ms))
+
+        async def replace_it(resident: Resident, lease: Lease) -> None:
+            await self._registrar.replace(resident, lease, registration, capability)
+
+        return await self._manage(resident, Operation.LOAD, busy_timeout_ms, replace_it)
+
+    async def foresee_load(self, model_id: str, registration: Registration | None = None) -> Foresight:
+        """Tell what `load`, or `register` with this registration, would do; raises what its validation would."""
+        self._require_open()
+        if registration is None:
+            entry = self._find(model_id).entry
+            return self._planner.of_load(model_id, None, entry.capability)
+        capability = await self._tasks.attend(self._registrar.inspect(registration.spec))
+        return self._planner.of_load(model_id, registration.spec, capability)
+
+    def foresee_unload(self, model_ids: Sequence[str] | None = None) -> tuple[Foresight, Unloaded]:
+        """Tell what `unload_many` would do; one id tells of `unload`."""
+        chosen, unknown = self._chosen(model_ids)
+        return self._planner.of_unload(chosen), Unloaded(tuple(it.entry.id for it in chosen), unknown)
 
     async def unload(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:
         """Free a model under an exclusive lease; idempotent."""
-        return await self._manage(model_id, Operation.UNLOAD, busy_timeout_ms, self._teardown)
+
+        async def free(resident: Resident, lease: Lease) -> None:
+            del lease
+            await self._residents.unload(resident)
+
+        return await self._manage(self._find(model_id), Operation.UNLOAD, busy_timeout_ms, free)
+
+    async def unload_many(self, model_ids: Sequence[str] | None = None) -> Unloaded:
+        """Free several models, all when None: a barrier on each in one step, each freed as soon as its own is granted.
+
+        Ids that are not known do not fail those that are; what is registered later is not touched.
+        """
+        chosen, unknown = self._chosen(model_ids)
+        claims = self._desk.publish([resident.entry.id for resident in chosen], Operation.BULK_UNLOAD)
+        freeing: list[asyncio.Task[None]] = []
+        for resident, claim in zip(chosen, claims, strict=True):
+            try:
+                # What is granted already is out of use here and now, before anyone else can run.
+                detached = self._residents.detach(resident) if claim.lease else None
+            except BaseException:
+                for unused in claims[len(freeing) :]:
+                    unused.give_up()
+                raise
+            freeing.append(self._tasks.start(self._free_in_bulk(resident, claim, detached)))
+        await self._tasks.attend(all_of(freeing))
+        return Unloaded(tuple(it.entry.id for it in chosen), unknown)
 
     async def close(self) -> None:
         """Wait for the work that was admitted, streams and queues included, then free every model."""
         self._closing = True
-        for resident in self._residents.values():
+        for resident in self._residents:
             # A barrier, as any unload: a lease may be out without a task of ours, as that of an open stream is.
-            freeing = self._under_exclusive_lease(resident, Operation.UNLOAD, 0, self._teardown)
-            self._tasks.start(freeing).add_done_callback(log_unheard)
+            claim = self._desk.acquire(resident.entry.id, Operation.UNLOAD, 0)
+            self._tasks.start(self._free_in_bulk(resident, claim, None)).add_done_callback(log_unheard)
         await self._tasks.join()
+        self._residents.close()
         self._desk.close()
 
+    def _max_slots(self, spec: ModelSpec) -> int:
+        """How many slots a model may use, whatever its sessions advertise."""
+        raise NotImplementedError
+
+    def _unloads_in_bulk(self, resident: Resident) -> bool:
+        """Whether a bulk unload that names a model includes it."""
+        raise NotImplementedError
+
     def _view(self, entry: Entry) -> ModelView:
-        return ModelView(entry.registration, entry.capability, entry.state, entry.last_error)
+        loaded = entry.facts is not None
+        return ModelView(entry.registration, entry.capability, entry.state, entry.last_error, loaded)
+
+    def _status(self, entry: Entry) -> ModelStatus:
+        gate, mean_s = self._desk.view(entry.id), self._desk.run_times(entry.id).mean_run_s
+        waits = (None,) * len(gate.queue) if mean_s is None else wait_estimates_s(gate, mean_s)
+        return ModelStatus(self._view(entry), gate, waits)
 
     def _find(self, model_id: str) -> Resident:
+        self._require_open()
+        return self._residents.find(model_id)
+
+    def _require_open(self) -> None:
         if self._closing:
             raise ShuttingDown("the server is shutting down")
-        return self._residents[self._registry.find(model_id).id]
 
-    async def _attended(self, work: Coroutine[Any, Any, T], request: TaskRequest) -> T:
+    def _chosen(self, model_ids: Sequence[str] | None) -> tuple[list[Resident], tuple[str, ...]]:
+        """The models that a bulk operation means, each once and in order, and the ids that are unknown."""
+        self._require_open()
+        if model_ids is None:
+            model_ids = [entry.id for entry in self._residents.registry]
+        found = {model_id: self._residents.get(model_id) for model_id in dict.fromkeys(model_ids)}
+        chosen = [it for it in found.values() if it is not None and self._unloads_in_bulk(it)]
+        return chosen, tuple(model_id for model_id, it in found.items() if it is None)
+
+    def _claim(self, resident: Resident, operation: Operation, busy_timeout_ms: int | None) -> Claim:
+        """Enter the model's queue now, under its configured bound."""
+        model_s = _seconds(resident.entry.registration.busy_timeout_ms)
+        timeout_s = effective_timeout_s(_seconds(busy_timeout_ms), model_s, self._ports.busy_timeout_ms / 1000)
+        return self._desk.acquire(resident.entry.id, operation, timeout_s)
+
+    async def _admitted(self, work: Inference | BatchInference) -> "_Admission":
+        resident, asked = self._find(work.model_id), self._ports.clock.now()
+        lease = await self._claim(resident, Operation.INFER, work.busy_timeout_ms)
+        return _Admission(resident, lease, asked)
+
+    async def _attended(self, work: Coroutine[Any, Any, T], requests: Iterable[TaskRequest]) -> T:
         """Await owned work; a caller that is cancelled detaches and lets the engine know (rule 1)."""
         try:
             return await self._tasks.attend(work)
         except asyncio.CancelledError:
-            request.cancellation.cancel()
+            for request in requests:
+                request.cancellation.cancel()
             raise
 
     async def _manage(
         self,
-        model_id: str,
+        resident: Resident,
         operation: Operation,
         busy_timeout_ms: int | None,
-        action: Callable[[Resident], Awaitable[object]],
+        action: Callable[[Resident, Lease], Awaitable[None]],
     ) -> ModelView:
         """Act under the model's exclusive lease. Once asked for it is carried out, also when its caller leaves."""
-        resident = self._find(model_id)
-        timeout_s = self._timeout_s(resident, busy_timeout_ms)
-        return await self._tasks.attend(self._under_exclusive_lease(resident, operation, timeout_s, action))
+        claim = self._claim(resident, operation, busy_timeout_ms)
+        return await self._tasks.attend(self._act(resident, claim, action))
 
-    def _under_exclusive_lease(
-        self,
-        resident: Resident,
-        operation: Operation,
-        timeout_s: float,
-        action: Callable[[Resident], Awaitable[object]],
-    ) -> Coroutine[Any, Any, ModelView]:
-        """Enter the queue now, and act when what is returned runs: a task's first step would be too late to enter."""
-        claim = self._desk.acquire(resident.entry.id, operation, timeout_s)
+    async def _act(
+        self, resident: Resident, claim: Claim, action: Callable[[Resident, Lease], Awaitable[None]]
+    ) -> ModelView:
+        with self._desk.holding(await claim) as lease:
+            await action(resident, lease)
+            return self._view(resident.entry)
 
-        async def act() -> ModelView:
-            lease = await claim
-            try:
-                await action(resident)
+    async def _register_new(self, registration: Registration, capability: Capability) -> ModelView:
+        resident, lease = self._registrar.publish(registration, capability, self._ports.clock.now())
+
+        async def load() -> ModelView:
+            with self._desk.holding(lease):
+                await self._registrar.load(resident)
                 return self._view(resident.entry)
-            finally:
-                self._desk.release(lease)
 
-        return act()
+        return await self._tasks.attend(load())
+
+    async def _replace_aside(
+        self, resident: Resident, registration: Registration, capability: Capability, busy_timeout_ms: int | None
+    ) -> ModelView:
+        """Build the replacement beside the working pool, then queue for the lease that swaps the two.
+
+        If the entry has changed meanwhile, what was built is for nothing, and the ordinary way is taken.
+        """
+        seen = resident.entry.metadata
+        with self._residents.beside(resident, capability.weight_bytes):
+            built: list[Pool] = [await self._registrar.build_aside(registration.spec)]
+
+            async def swap(resident: Resident, lease: Lease) -> None:
+                if resident.entry.metadata is seen and resident.pool is not None:
+                    old = self._registrar.flip(resident, lease, registration, capability, built[0])
+                    built.clear()
+                    await self._residents.destroy(resident, old)
+                else:
+                    await abandon(built.pop().host)
+                    await self._registrar.replace(resident, lease, registration, capability)
+
+            try:
+                self._require_open()  # once it closes, nothing may be loaded behind its barriers
+                claim = self._claim(resident, Operation.LOAD, busy_timeout_ms)
+                return await self._act(resident, claim, swap)
+            finally:
+                for unused in built:
+                    await abandon(unused.host)
+
+    async def _free_in_bulk(self, resident: Resident, claim: Claim, detached: Pool | None) -> None:
+        with self._desk.holding(await claim):
+            await self._residents.destroy(resident, detached)
+            await self._residents.unload(resident)
 
     async def _run(
+        self, admission: "_Admission", inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]
+    ) -> T:
+        now, resident = self._ports.clock.now, admission.resident
+        with self._desk.holding(admission.lease):
+            loading = now()
+            pool, (request,) = await self._prepare(resident, inference.bind, [inference.request], inference.interface)
+            started = now()
+            result = await pool.host.run(admission.slot, request)
+            _require_attended(request)
+            self._desk.run_times(resident.entry.id).note_run(now() - started)
+            return await finish(result, Timing(admission.queue_s, started - loading, now() - started))
+
+    async def _start_stream(self, admission: "_Admission", inference: Inference) -> tuple[Pool, Flow[StreamEvent]]:
+        asked = [inference.request]
+        pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface)
+        return pool, await pool.host.stream(admission.slot, request, None)
+
+    async def _start_batch(
+        self, admission: "_Admission", batch: BatchInference
+    ) -> tuple[Pool, Flow[tuple[int, TaskResult]]]:
+        pool, requests = await self._prepare(admission.resident, batch.bind, batch.requests, Interface.BATCH)
+        return pool, await pool.host.run_batch(admission.slot, requests)
+
+    async def _open_flow(
+        self, admission: "_Admission", start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]]
+    ) -> LeasedStream[T]:
+        try:
+            loading = self._ports.clock.now()
+            pool, flow = await start()
+            try:
+                load_s = self._ports.clock.now() - loading
+                over = partial(self._stream_over, admission)
+                ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
+            except BaseException:
+                await flow.aclose()
+                raise
+        except BaseException:
+            self._desk.release(admission.lease)
+            raise
+        # Where nobody takes this stream any more, it is dropped here, and so ended by its finaliser.
+        return LeasedStream(ending, pool.facts, admission.queue_s, load_s)
+
+    async def _prepare(
         self,
         resident: Resident,
-        inference: Inference,
-        lease: Lease,
-        asked: float,
-        finish: Callable[[TaskResult, Timing], Awaitable[T]],
-    ) -> T:
-        now = self._ports.clock.now
-        try:
-            request, pool, load_s = await self._prepare(resident, inference)
-            started = now()
-            result = await pool.host.run(_slot(lease), request)
-            _require_attended(request)
-            return await finish(result, Timing(lease.since - asked, load_s, now() - started))
-        finally:
-            self._release(resident, lease)
-
-    async def _open_stream(self, resident: Resident, inference: Inference, lease: Lease, asked: float) -> LeasedStream:
-        try:
-            request, pool, load_s = await self._prepare(resident, inference)
-            events = await pool.host.stream(_slot(lease), request, None)
-        except BaseException:
-            self._release(resident, lease)
-            raise
-        ending = StreamEnding(events, lambda: self._release(resident, lease), self._tasks, self._ports.clock)
-        # Where nobody takes this stream any more, it is dropped here, and so ended by its finaliser.
-        return LeasedStream(ending, pool.facts, lease.since - asked, load_s)
-
-    async def _prepare(self, resident: Resident, inference: Inference) -> tuple[TaskRequest, Pool, float]:
+        bind: Callable[[BoundModel, TaskRequest], TaskRequest],
+        requests: Sequence[TaskRequest],
+        interface: Interface,
+    ) -> tuple[Pool, list[TaskRequest]]:
         """Bind the configuration under the lease, then have the model in memory and the audio as it takes it."""
-        entry, now = resident.entry, self._ports.clock.now
-        request = inference.bind(BoundModel(entry.registration, entry.capability), inference.request)
-        asked = now()
-        pool = await self._pool(resident)
-        load_s = now() - asked
-        _require_attended(request)
-        if inference.interface not in pool.facts.interfaces:
-            raise InvalidRequest(f"model {entry.id!r} cannot be called {inference.interface}", param="model")
-        if request.audio is not None:
-            audio = await self._ports.codec.convert(request.audio, pool.facts.sample_rate, pool.facts.channels)
-            request = replace(request, audio=audio)
-            _require_attended(request)
-        return request, pool, load_s
-
-    async def _pool(self, resident: Resident) -> Pool:
-        """The published pool; whoever finds none shares the one attempt to build it, and its outcome."""
-        if resident.pool is not None:
-            return resident.pool
-        if resident.attempt is None:
-            resident.attempt = self._tasks.start(self._load(resident))
-        try:
-            return await asyncio.shield(resident.attempt)
-        except LoadFailed as fault:
-            raise LoadFailed(fault.message) from fault  # an exception of its own for each who waited
-
-    async def _load(self, resident: Resident) -> Pool:
         entry = resident.entry
-        self._take(entry, Step.LOAD)
-        try:
-            pool = await self._build(resident)
-        except BaseException as fault:
-            resident.attempt = None
-            entry.last_error = fault.message if isinstance(fault, AntiphonError) else "internal error"
-            self._take(entry, Step.FAIL)
-            self._ports.observer.failed(entry.id, "load", fault)
-            raise
-        resident.attempt = None
-        resident.pool = pool
-        entry.facts = pool.facts
-        entry.last_error = None
-        self._take(entry, Step.PUBLISH)
-        return pool
+        model = BoundModel(entry.registration, entry.capability)
+        bound = [bind(model, request) for request in requests]
+        pool = await self._residents.pool(resident)
+        if interface not in pool.facts.interfaces:
+            raise InvalidRequest(f"model {entry.id!r} cannot be called {interface}", param="model")
+        return pool, [await self._fitted(request, pool) for request in bound]
 
-    async def _build(self, resident: Resident) -> Pool:
-        spec = resident.entry.registration.spec
-        try:
-            host = self._ports.make_host(spec)
-        except Exception as fault:  # no thread or no adapter to be had: a load failure like any other
-            raise load_failure(fault) from fault
-        return await build_pool(host, spec.slots, resident.max_slots)
-
-    async def _teardown(self, resident: Resident) -> None:
-        """Retire the pool at once, then free it; an engine that fails at that has still been left."""
-        pool, entry = resident.pool, resident.entry
-        if pool is None:
-            return
-        resident.pool = None
-        entry.facts = None
-        self._take(entry, Step.RETIRE)
-        try:
-            await pool.close()
-        except Exception as fault:  # noqa: BLE001 (told to the observer; the model is out of use whatever it is)
-            entry.last_error = fault.message if isinstance(fault, AntiphonError) else "internal error"
-            self._ports.observer.failed(entry.id, "unload", fault)
-        finally:
-            self._take(entry, Step.DESTROY)
+    async def _fitted(self, request: TaskRequest, pool: Pool) -> TaskRequest:
+        _require_attended(request)
+        if request.audio is None:
+            return request
+        audio = await self._ports.codec.convert(request.audio, pool.facts.sample_rate, pool.facts.channels)
+        _require_attended(request)
+        return replace(request, audio=audio)
 
     async def _load_each(self, model_ids: Iterable[str]) -> None:
         for model_id in model_ids:
             with suppress(AntiphonError):  # the observer has heard of it, and the next request tries again
                 await self.load(model_id, busy_timeout_ms=0)
 
-    def _release(self, resident: Resident, lease: Lease) -> None:
-        resident.entry.last_used = self._ports.clock.now()
-        self._desk.release(lease)
+    def _stream_over(self, admission: "_Admission", run_s: Callable[[], float]) -> None:
+        """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""
+        with self._desk.holding(admission.lease):
+            self._desk.run_times(admission.resident.entry.id).note_run(run_s())
 
-    def _take(self, entry: Entry, step: Step) -> None:
-        before = entry.state
-        entry.take(step)
-        self._ports.observer.transitioned(entry.id, before, entry.state)
 
-    def _timeout_s(self, resident: Resident, busy_timeout_ms: int | None) -> float:
-        model_ms = resident.entry.registration.busy_timeout_ms
-        return effective_timeout_s(_seconds(busy_timeout_ms), _seconds(model_ms), self._ports.busy_timeout_ms / 1000)
+@dataclass(frozen=True, slots=True)
+class _Admission:
+    """A request's lease, the model that it is on, and when it was asked for, in monotonic seconds."""
+
+    resident: Resident
+    lease: Lease
+    asked: float
+
+    @property
+    def queue_s(self) -> float:
+        return self.lease.since - self.asked
+
+    @property
+    def slot(self) -> int:
+        if self.lease.slot is None:
+            raise InvariantError(f"{self.lease} has no slot to run in")
+        return self.lease.slot
 
 
 def _require_attended(request: TaskRequest) -> None:
     """Go no further for a client that has left."""
     if request.cancelled():
         raise AbandonedError
-
-
-def _slot(lease: Lease) -> int:
-    if lease.slot is None:
-        raise InvariantError(f"{lease} has no slot to run in")
-    return lease.slot
 
 
 def _seconds(milliseconds: int | None) -> float | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from antiphon.vocabulary.errors import AntiphonError
@@ -21,11 +21,13 @@ class OwnedTasks:
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()  # any result: only the one who started it reads it
+        self._none_runs = asyncio.Event()
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run `work` to its end, whoever waits for it."""
         task = asyncio.get_running_loop().create_task(work)
         self._running.add(task)
+        self._none_runs.clear()
         task.add_done_callback(self._ended)
         return task
 
@@ -43,15 +45,27 @@ class OwnedTasks:
     async def join(self) -> None:
         """Wait until nothing runs any more, also what was started meanwhile."""
         while self._running:
-            await asyncio.wait(self._running)
+            # Not `asyncio.wait`, which keeps all of them until the last has ended: among their results may be a stream
+            # that nobody takes any more, and only when that is dropped does its lease end (phase.deferred).
+            await self._none_runs.wait()
 
     def __len__(self) -> int:
         return len(self._running)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
+        if not self._running:
+            self._none_runs.set()
         if not task.cancelled():
             task.exception()  # asyncio need not complain where nobody asks for it
+
+
+async def all_of(tasks: "Sequence[asyncio.Task[None]]") -> None:
+    """Wait until all have ended, then raise the first fault: no one's failure keeps another from being waited for."""
+    if tasks:
+        await asyncio.wait(tasks)
+    for task in tasks:
+        task.result()
 
 
 def log_unheard(task: asyncio.Task[Any]) -> None:

@@ -4,8 +4,8 @@ import logging
 from dataclasses import dataclass, replace
 
 from antiphon.ports.host import SlotHost
-from antiphon.vocabulary.errors import AntiphonError, LoadFailed
-from antiphon.vocabulary.spec import SessionFacts
+from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, UnsupportedSlots
+from antiphon.vocabulary.spec import ModelSpec, SessionFacts
 
 log = logging.getLogger(__name__)
 
@@ -22,46 +22,75 @@ class Pool:
         await _close(self.host)
 
 
-async def build_pool(host: SlotHost, slots: int, max_slots: int) -> Pool:
-    """Load the weights, open the primary and clone it until there are `slots` sessions.
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A host whose weights are loaded and whose primary is open, before it is known whether it will be a pool."""
 
-    `max_slots` caps what the session advertises (the audit list). Raises LoadFailed, and leaves nothing of the engine.
-    """
+    host: SlotHost
+    primary: SessionFacts
+
+
+async def stage(host: SlotHost) -> Staged:
+    """Load the weights and open the primary. Raises LoadFailed, and then leaves nothing of the engine."""
     try:
-        return await _build(host, slots, max_slots)
+        return Staged(host, await _primary(host))
     except BaseException as fault:
-        try:
-            await _close(host)
-        except Exception:
-            log.exception("what a failed load had built could not be closed")
+        await abandon(host)
         if not isinstance(fault, Exception):
             raise
         raise load_failure(fault) from fault
 
 
-def load_failure(fault: Exception) -> LoadFailed:
+async def build_pool(staged: Staged, spec: ModelSpec, max_slots: int) -> Pool:
+    """Clone the primary until there is a session for each slot.
+
+    `max_slots` caps what the session advertises (the audit list). Raises LoadFailed, UnsupportedSlots where the count
+    is too large, and then leaves nothing of the engine.
+    """
+    try:
+        return await _fill(staged, spec.slots, max_slots)
+    except BaseException as fault:
+        await abandon(staged.host)
+        if not isinstance(fault, Exception):
+            raise
+        raise load_failure(fault) from fault
+
+
+async def abandon(host: SlotHost) -> None:
+    """Close what was built and is not to be used; an engine that fails at that is only logged."""
+    try:
+        await _close(host)
+    except Exception:
+        log.exception("what was built for nothing could not be closed")
+
+
+def load_failure(fault: Exception) -> AntiphonError:
     """What those who waited for a load are told of its fault; only the domain's own messages are fit for them."""
-    if isinstance(fault, LoadFailed):
-        return LoadFailed(fault.message)
+    if isinstance(fault, LoadFailed | InsufficientMemory):
+        return type(fault)(fault.message)
     told = fault.message if isinstance(fault, AntiphonError) else "internal error"
     return LoadFailed(f"the model could not be loaded: {told}")
 
 
-async def _build(host: SlotHost, slots: int, max_slots: int) -> Pool:
+async def _primary(host: SlotHost) -> SessionFacts:
     await host.load()
     primary = await host.open()
     if primary is None:
         raise LoadFailed("the engine opened no session")
-    facts = replace(primary, capacity=min(primary.capacity, max_slots))
+    return primary
+
+
+async def _fill(staged: Staged, slots: int, max_slots: int) -> Pool:
+    facts = replace(staged.primary, capacity=min(staged.primary.capacity, max_slots))
     if slots > facts.capacity:
-        raise LoadFailed(f"it can serve {facts.capacity} slots, not {slots}")
+        raise UnsupportedSlots(f"the model can serve {facts.capacity} slots, not {slots}")
     for slot in range(1, slots):
-        clone = await host.clone(slot)
+        clone = await staged.host.clone(slot)
         if clone is None:
             raise LoadFailed(f"the engine opened no session for slot {slot}")
-        if replace(clone, capacity=primary.capacity) != primary:
+        if replace(clone, capacity=staged.primary.capacity) != staged.primary:
             raise LoadFailed(f"the session of slot {slot} is not like the first")
-    return Pool(host, facts)
+    return Pool(staged.host, facts)
 
 
 async def _close(host: SlotHost) -> None:

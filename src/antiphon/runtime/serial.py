@@ -4,9 +4,20 @@ The guard is a gate of one slot, so order, time-outs and the overdue check are t
 """
 
 from antiphon.runtime.models import ModelRuntime
+from antiphon.runtime.residents import Resident
+from antiphon.vocabulary.spec import ModelSpec
+from antiphon.vocabulary.states import ModelState
 
 
 class ServerState(ModelRuntime):
     """One session a model; it reports neither slots nor queues."""
 
     parallel = False
+
+    def _max_slots(self, spec: ModelSpec) -> int:
+        del spec
+        return 1
+
+    def _unloads_in_bulk(self, resident: Resident) -> bool:
+        """A first load that is not published yet is skipped: here, nothing of it is there to be unloaded."""
+        return resident.entry.state is not ModelState.LOADING

@@ -1,27 +1,28 @@
-"""A stream and the lease that it holds, which end together whatever becomes of its reader."""
+"""A stream or a batch and the lease that it holds, which end together whatever becomes of its reader."""
 
 import asyncio
 import weakref
 from collections.abc import Callable
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from antiphon.ports.clock import Clock
-from antiphon.ports.host import EventStream
+from antiphon.ports.host import Flow
 from antiphon.runtime.api import Timing
 from antiphon.runtime.hosts.crew import report
 from antiphon.runtime.owned import OwnedTasks, log_unheard
 from antiphon.vocabulary.spec import SessionFacts
-from antiphon.vocabulary.tasks import StreamEvent
+
+T = TypeVar("T")
 
 
-class LeasedStream:
-    """`OpenStream` over a host's stream.
+class LeasedStream(Generic[T]):
+    """`OpenStream` over what a host yields: events, or the results of a batch.
 
     Whoever holds it closes it. If it is dropped unclosed, its finaliser, which may run in any thread, has the event
     loop close it (phase.deferred).
     """
 
-    def __init__(self, ending: "StreamEnding", facts: SessionFacts, queue_s: float, load_s: float) -> None:
+    def __init__(self, ending: "StreamEnding[T]", facts: SessionFacts, queue_s: float, load_s: float) -> None:
         self.facts = facts
         self._ending = ending
         self._queue_s = queue_s
@@ -37,7 +38,7 @@ class LeasedStream:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> StreamEvent:
+    async def __anext__(self) -> T:
         return await anext(self._ending.events)
 
     async def aclose(self) -> None:
@@ -46,12 +47,17 @@ class LeasedStream:
         await asyncio.shield(self._ending.begin())
 
 
-class StreamEnding:
-    """What must happen when a stream is over; it does not refer to the `LeasedStream`, so that one can be dropped."""
+class StreamEnding(Generic[T]):
+    """What must happen when a stream is over; it does not refer to the `LeasedStream`, so that one can be dropped.
 
-    def __init__(self, events: EventStream, release: Callable[[], None], tasks: OwnedTasks, clock: Clock) -> None:
+    `over` is called once, when the engine is quiescent, with `run_s` to ask how long it ran: it releases the lease.
+    """
+
+    def __init__(
+        self, events: Flow[T], over: Callable[[Callable[[], float]], None], tasks: OwnedTasks, clock: Clock
+    ) -> None:
         self.events = events
-        self._release = release
+        self._over = over
         self._tasks = tasks
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -78,5 +84,7 @@ class StreamEnding:
         try:
             await self.events.aclose()
         finally:
-            self._ended = self._clock.now()
-            self._release()
+            try:
+                self._ended = self._clock.now()
+            finally:
+                self._over(self.run_s)

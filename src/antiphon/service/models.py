@@ -1,27 +1,24 @@
-"""The models themselves: which there are, and bringing them in and out of memory."""
+"""The models themselves: which there are, how they stand, and bringing them in and out of memory."""
 
-from collections.abc import Mapping
-from dataclasses import fields
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 
-from antiphon.runtime.api import ModelView, Runtime
+from antiphon.runtime.api import Foresight, ModelStatus, ModelView, Runtime, Strategy, Unloaded
 from antiphon.vocabulary.errors import Forbidden, InvalidRequest, ModelNotFound
-from antiphon.vocabulary.spec import ModelSpec, Registration
-
-_POLICY_FIELDS = ("lazy", "busy_timeout_ms")
+from antiphon.vocabulary.spec import Registration
 
 
 class ModelService:
-    """Shows and manages models. `management` says whether clients may manage at all."""
+    """Shows and manages models.
 
-    def __init__(self, runtime: Runtime, *, management: bool) -> None:
+    `management` says whether clients may manage at all; `parse` validates the fields of a registration.
+    """
+
+    def __init__(
+        self, runtime: Runtime, parse: Callable[[Mapping[str, object]], Registration], *, management: bool
+    ) -> None:
         self._runtime = runtime
+        self._parse = parse
         self._management = management
-
-    @property
-    def parallel(self) -> bool:
-        """Whether slots and queues are reported."""
-        return self._runtime.parallel
 
     def views(self) -> tuple[ModelView, ...]:
         """All models."""
@@ -31,47 +28,62 @@ class ModelService:
         """One model; raises ModelNotFound."""
         return self._runtime.view(model_id)
 
+    def status(self) -> tuple[ModelStatus, ...]:
+        """All models with their leases and queues, at one moment."""
+        return self._runtime.status()
+
     def require_management(self) -> None:
         """Raise Forbidden where clients may not manage (rule.management_forbidden)."""
         if not self._management:
             raise Forbidden("management is off; start the server with --ui-management to allow it")
 
-    async def load(self, model_id: str, given: Mapping[str, object], busy_timeout_ms: int | None) -> ModelView:
-        """Load a registered model as it is registered.
+    async def load(
+        self,
+        model_id: str,
+        fields: Mapping[str, object],
+        busy_timeout_ms: int | None,
+        strategy: Strategy = Strategy.REPLACE,
+    ) -> ModelView:
+        """Register a model, or replace its whole registration, and load it.
 
-        `given` holds the configuration fields that the client named: each must say what is registered already. Raises
-        InvalidRequest where one differs, or where no such model is registered.
+        Without any field but the id, a registered model is loaded as it is. Raises InvalidRequest for fields that are
+        no registration.
         """
-        self.require_management()
-        try:
-            registered = self._runtime.view(model_id).registration
-        except ModelNotFound as unknown:
-            raise InvalidRequest(
-                f"{unknown.message}, and models cannot be added while it runs", param="id"
-            ) from unknown
-        if "slots" in given and not self._runtime.parallel:  # rule.default_rejects_slots
-            raise InvalidRequest("slots needs a server started with --parallel-jobs", param="slots")
-        _require_unchanged(registered, given)
-        return await self._runtime.load(model_id, busy_timeout_ms)
+        registration = self._registration(model_id, fields)
+        if registration is None:
+            return await self._runtime.load(model_id, busy_timeout_ms)
+        return await self._runtime.register(registration, busy_timeout_ms, strategy)
+
+    async def foresee_load(self, model_id: str, fields: Mapping[str, object]) -> Foresight:
+        """Tell what `load` would do."""
+        return await self._runtime.foresee_load(model_id, self._registration(model_id, fields))
 
     async def unload(self, model_id: str, busy_timeout_ms: int | None) -> ModelView:
         """Unload a model after all earlier work on it; raises ModelNotFound."""
-        self.require_management()
         return await self._runtime.unload(model_id, busy_timeout_ms)
 
+    def foresee_unload(self, model_id: str) -> Foresight:
+        """Tell what `unload` would do; raises ModelNotFound."""
+        foresight, told = self._runtime.foresee_unload([model_id])
+        if told.not_found:
+            raise ModelNotFound(f"there is no model {model_id!r}", param="id")
+        return foresight
 
-def _require_unchanged(registered: Registration, given: Mapping[str, object]) -> None:
-    spec = registered.spec
-    current: dict[str, object] = {it.name: getattr(spec, it.name) for it in fields(ModelSpec) if it.name != "device"}
-    current |= {name: getattr(registered, name) for name in _POLICY_FIELDS}
-    for name, value in given.items():
-        if name not in current:
-            raise InvalidRequest(f"a model has no field {name[:80]!r}", param=name[:80])
-        if not _same(name, value, current[name]):
-            raise InvalidRequest(f"{name} cannot be changed while the server runs", param=name)
+    async def unload_many(self, model_ids: Sequence[str] | None) -> Unloaded:
+        """Unload several models, all when None; unknown ids are told of and fail nothing."""
+        return await self._runtime.unload_many(model_ids)
 
+    def foresee_unload_many(self, model_ids: Sequence[str] | None) -> tuple[Foresight, Unloaded]:
+        """Tell what `unload_many` would do."""
+        return self._runtime.foresee_unload(model_ids)
 
-def _same(name: str, given: object, current: object) -> bool:
-    if name == "path" and isinstance(given, str) and isinstance(current, str):
-        return Path(given).resolve() == Path(current).resolve()
-    return given == current and isinstance(given, bool) == isinstance(current, bool)  # to Python, True is 1
+    def _registration(self, model_id: str, fields: Mapping[str, object]) -> Registration | None:
+        """The registration that the fields make; None where there are none, and the model is known."""
+        if fields:
+            return self._parse({"id": model_id, **fields})
+        try:
+            self._runtime.view(model_id)
+        except ModelNotFound as unknown:
+            wanted = "family, path and task are wanted to register it"
+            raise InvalidRequest(f"{unknown.message}; {wanted}", param="id") from unknown
+        return None

@@ -3,14 +3,14 @@
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
 
 from antiphon.ports.codec import AudioFormat, ChunkEncoder, Codec, Encoded
 from antiphon.runtime.api import BoundModel, Inference, OpenStream, Runtime, Timing
+from antiphon.service.answers import LeasedAnswer
 from antiphon.service.binding import require_language, require_options, require_task, require_voice
 from antiphon.vocabulary.errors import EngineError, InvalidRequest, TooLarge
 from antiphon.vocabulary.languages import base_language
-from antiphon.vocabulary.tasks import AudioDelta, Interface, OptionValue, Task, TaskRequest, TaskResult
+from antiphon.vocabulary.tasks import AudioDelta, Interface, OptionValue, StreamEvent, Task, TaskRequest, TaskResult
 
 NATURAL_SPEED = 1.0
 
@@ -38,11 +38,11 @@ class Spoken:
     timing: Timing
 
 
-class SpeechStream:
+class SpeechStream(LeasedAnswer[StreamEvent]):
     """Encoded speech as it is made, the header first. It holds a lease: close it."""
 
-    def __init__(self, stream: OpenStream, encoder: ChunkEncoder) -> None:
-        self._stream = stream
+    def __init__(self, stream: OpenStream[StreamEvent], encoder: ChunkEncoder) -> None:
+        super().__init__(stream)
         self._encoder = encoder
         self._begun = False
 
@@ -50,14 +50,6 @@ class SpeechStream:
     def content_type(self) -> str:
         """What the pieces are, together."""
         return self._encoder.content_type
-
-    @property
-    def timing(self) -> Timing:
-        """Where the time went so far."""
-        return self._stream.timing
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> bytes:
         while True:
@@ -68,10 +60,6 @@ class SpeechStream:
             event = await anext(self._stream)
             if isinstance(event, AudioDelta) and (piece := await self._encoder.feed(event.pcm)):
                 return piece
-
-    async def aclose(self) -> None:
-        """Stop the engine and give the slot back."""
-        await self._stream.aclose()
 
 
 class SpeechService:

@@ -1,16 +1,25 @@
 """The generic task: any model, its request as the engine takes it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, TypeVar
 
-from antiphon.ports.codec import AudioFormat, Codec, Encoded
-from antiphon.runtime.api import BoundModel, Inference, Runtime, Timing
+from antiphon.ports.codec import AudioFormat, ChunkEncoder, Codec, Encoded
+from antiphon.runtime.api import BatchInference, BoundModel, Inference, OpenStream, Runtime, Timing
+from antiphon.service.answers import LeasedAnswer
 from antiphon.service.binding import require_language, require_options, require_voice
 from antiphon.service.speech import require_speakable
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.languages import base_language
-from antiphon.vocabulary.tasks import OptionValue, Task, TaskRequest, TaskResult
+from antiphon.vocabulary.tasks import (
+    AudioDelta,
+    Interface,
+    OptionValue,
+    StreamEvent,
+    Task,
+    TaskRequest,
+    TaskResult,
+)
 
 T = TypeVar("T")
 
@@ -47,12 +56,37 @@ class TaskService:
 
     async def run(self, order: TaskOrder, body: BinaryIO | None, render: Callable[[TaskDone], T]) -> T:
         """Decode what is to be heard, then run; the slot is held until `render` has returned."""
+
+        async def finish(result: TaskResult, timing: Timing) -> T:
+            return render(TaskDone(result, await self._encoded(result), timing))
+
+        return await self._runtime.run(await self._inference(order, body, Interface.OFFLINE), finish)
+
+    async def stream(self, order: TaskOrder, body: BinaryIO | None) -> "TaskStream":
+        """Decode what is to be heard, then begin; the stream holds a slot, so close it."""
+        stream = await self._runtime.open_stream(await self._inference(order, body, Interface.STREAMING))
+        facts = stream.facts
+        return TaskStream(stream, self._codec.open_encoder(AudioFormat.PCM, facts.sample_rate, facts.channels))
+
+    async def batch(self, orders: Sequence[TaskOrder], bodies: Sequence[BinaryIO | None]) -> "TaskBatch":
+        """Decode all, then begin one native batch in one slot; it holds the slot, so close it.
+
+        All orders are for the model of the first, which also says how long to wait.
+        """
+        drafts = [await self._draft(order, body) for order, body in zip(orders, bodies, strict=True)]
+        batch = BatchInference(orders[0].model, tuple(drafts), _bind, orders[0].busy_timeout_ms)
+        return TaskBatch(await self._runtime.open_batch(batch), self._encoded)
+
+    async def _inference(self, order: TaskOrder, body: BinaryIO | None, interface: Interface) -> Inference:
+        return Inference(order.model, await self._draft(order, body), _bind, interface, order.busy_timeout_ms)
+
+    async def _draft(self, order: TaskOrder, body: BinaryIO | None) -> TaskRequest:
         language = base_language(order.language)
         if body is not None:
             self._runtime.view(order.model)  # an unknown model is refused before anything is decoded
         if order.text is not None:
             require_speakable(order.text, self._max_text_chars, param="request.text")
-        draft = TaskRequest(
+        return TaskRequest(
             text=order.text,
             audio=None if body is None else await self._codec.decode(body),
             language=language,
@@ -61,13 +95,37 @@ class TaskService:
             options=order.options,
         )
 
-        async def finish(result: TaskResult, timing: Timing) -> T:
-            encoded = None if result.audio is None else await self._codec.encode(result.audio, AudioFormat.WAV)
-            return render(TaskDone(result, encoded, timing))
+    async def _encoded(self, result: TaskResult) -> Encoded | None:
+        return None if result.audio is None else await self._codec.encode(result.audio, AudioFormat.WAV)
 
-        return await self._runtime.run(
-            Inference(order.model, draft, _bind, busy_timeout_ms=order.busy_timeout_ms), finish
-        )
+
+class TaskStream(LeasedAnswer[StreamEvent]):
+    """A task's answer piece by piece, audio encoded as raw 16-bit PCM. It holds a lease: close it."""
+
+    def __init__(self, stream: OpenStream[StreamEvent], encoder: ChunkEncoder) -> None:
+        super().__init__(stream)
+        self._encoder = encoder
+
+    async def __anext__(self) -> tuple[StreamEvent, bytes | None]:
+        """The next event, and its audio's bytes where it has some."""
+        event = await anext(self._stream)
+        return event, await self._encoder.feed(event.pcm) if isinstance(event, AudioDelta) else None
+
+
+class TaskBatch(LeasedAnswer[tuple[int, TaskResult]]):
+    """A batch's results as each is done, audio as a whole wav. It holds a lease: close it."""
+
+    def __init__(
+        self,
+        stream: OpenStream[tuple[int, TaskResult]],
+        encode: Callable[[TaskResult], Awaitable[Encoded | None]],
+    ) -> None:
+        super().__init__(stream)
+        self._encode = encode
+
+    async def __anext__(self) -> tuple[int, TaskDone]:
+        index, result = await anext(self._stream)
+        return index, TaskDone(result, await self._encode(result), self._stream.timing)
 
 
 def _bind(model: BoundModel, request: TaskRequest) -> TaskRequest:

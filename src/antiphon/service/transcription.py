@@ -1,11 +1,13 @@
 """Speech to text: whole, or piece by piece."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, Self, TypeVar
+from functools import partial
+from typing import BinaryIO, TypeVar
 
 from antiphon.ports.codec import Codec
-from antiphon.runtime.api import BoundModel, Inference, OpenStream, Runtime, Timing
+from antiphon.runtime.api import BatchInference, BoundModel, Inference, OpenStream, Runtime, Timing
+from antiphon.service.answers import LeasedAnswer
 from antiphon.service.binding import require_language, require_options, require_task, takes_option
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import InvalidRequest
@@ -41,32 +43,27 @@ class Transcript:
     timing: Timing
 
 
-class TranscriptStream:
+class TranscriptStream(LeasedAnswer[StreamEvent]):
     """A transcript as it is found. It holds a lease: close it. Units: `duration_s` seconds of the audio sent."""
 
-    def __init__(self, stream: OpenStream, duration_s: float) -> None:
-        self._stream = stream
+    def __init__(self, stream: OpenStream[StreamEvent], duration_s: float) -> None:
+        super().__init__(stream)
         self.duration_s = duration_s
-
-    @property
-    def timing(self) -> Timing:
-        """Where the time went so far."""
-        return self._stream.timing
-
-    @property
-    def sample_rate(self) -> int:
-        """What the events' positions count in, in Hz."""
-        return self._stream.facts.sample_rate
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> StreamEvent:
         return await anext(self._stream)
 
-    async def aclose(self) -> None:
-        """Stop the engine and give the slot back."""
-        await self._stream.aclose()
+
+class TranscriptBatch(LeasedAnswer[tuple[int, TaskResult]]):
+    """Transcripts of several files as each is done, with its index. It holds a lease: close it."""
+
+    def __init__(self, stream: OpenStream[tuple[int, TaskResult]], durations_s: Sequence[float]) -> None:
+        super().__init__(stream)
+        self._durations_s = durations_s
+
+    async def __anext__(self) -> tuple[int, Transcript]:
+        index, result = await anext(self._stream)
+        return index, Transcript(result, self._durations_s[index], self._stream.timing)
 
 
 class TranscriptionService:
@@ -92,25 +89,36 @@ class TranscriptionService:
         duration_s = _duration_s(inference.request.audio)
         return TranscriptStream(await self._runtime.open_stream(inference), duration_s)
 
+    async def batch(self, order: TranscriptionOrder, bodies: Sequence[BinaryIO]) -> "TranscriptBatch":
+        """Decode all, then begin one native batch in one slot; it holds the slot, so close it."""
+        drafts = [await self._draft(order, body) for body in bodies]
+        batch = BatchInference(order.model, tuple(drafts), partial(_bind, order), order.busy_timeout_ms)
+        return TranscriptBatch(await self._runtime.open_batch(batch), [_duration_s(it.audio) for it in drafts])
+
     async def _inference(self, order: TranscriptionOrder, body: BinaryIO, interface: Interface) -> Inference:
+        draft = await self._draft(order, body)
+        return Inference(order.model, draft, partial(_bind, order), interface, order.busy_timeout_ms)
+
+    async def _draft(self, order: TranscriptionOrder, body: BinaryIO) -> TaskRequest:
         language = base_language(order.language)
         self._runtime.view(order.model)  # an unknown model is refused before anything is decoded
-        audio = await self._codec.decode(body)
-        named = _named_options(order)
-        draft = TaskRequest(
-            text=order.prompt, audio=audio, language=language, seed=order.seed, options={**order.options, **named}
+        return TaskRequest(
+            text=order.prompt,
+            audio=await self._codec.decode(body),
+            language=language,
+            seed=order.seed,
+            options={**order.options, **_named_options(order)},
         )
 
-        def bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
-            require_task(model, Task.ASR)
-            require_language(model, language)
-            require_options(model, order.options)
-            if order.word_times and not takes_option(model, WORD_TIMES):
-                raise InvalidRequest("the model gives no times of words", param="timestamp_granularities")
-            require_options(model, named, prefix="")
-            return request
 
-        return Inference(order.model, draft, bind, interface, order.busy_timeout_ms)
+def _bind(order: TranscriptionOrder, model: BoundModel, request: TaskRequest) -> TaskRequest:
+    require_task(model, Task.ASR)
+    require_language(model, request.language)
+    require_options(model, order.options)
+    if order.word_times and not takes_option(model, WORD_TIMES):
+        raise InvalidRequest("the model gives no times of words", param="timestamp_granularities")
+    require_options(model, _named_options(order), prefix="")
+    return request
 
 
 def _named_options(order: TranscriptionOrder) -> dict[str, OptionValue]:

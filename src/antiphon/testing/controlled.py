@@ -56,13 +56,14 @@ class ControlledModel:
         self._weights = _allocate(_weight_bytes(steering))
         self.announce("loaded")
 
-    def open_session(self) -> "ControlledSession | None":
-        """Open a primary; None while the file `session.null` is there."""
+    def open_session(self, spec: ModelSpec | None = None) -> "ControlledSession | None":
+        """Open a primary, or a probe as `spec` has it; None while the file `session.null` is there."""
+        opened_as = spec or self._spec
         session_id = self._next_id()
         self.step("open", session_id)
         if self._steering.read("session.null") is not None:
             return None
-        task, mode, capacity = self._spec.task, self._spec.mode, _capacity(self._spec, self._steering)
+        task, mode, capacity = opened_as.task, opened_as.mode, _capacity(opened_as, self._steering)
         facts = SessionFacts(FAMILY, task, mode, frozenset(Interface), RATE, channels=1, capacity=capacity)
         return self._opened(session_id, facts)
 

@@ -50,6 +50,12 @@ class ServerBusy(AntiphonError):
         self.retry_after_s = retry_after_s
 
 
+class InsufficientMemory(ServerBusy):
+    """There is no memory for what was asked, and no idle model to free some."""
+
+    code = "insufficient_memory"
+
+
 class ShuttingDown(AntiphonError):
     """The server takes no new work."""
 
@@ -66,6 +72,10 @@ class LoadFailed(AntiphonError):
     """The model could not be brought into memory; the next request may try again."""
 
     code = "load_failed"
+
+
+class UnsupportedSlots(LoadFailed):
+    """The model cannot serve as many slots as it is registered with."""
 
 
 class ConfigError(AntiphonError):

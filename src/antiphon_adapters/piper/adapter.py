@@ -46,9 +46,10 @@ class PiperModel:
         self._voice: Voice | None = voice
         self._mode = mode
 
-    def open_session(self) -> PiperSession | None:
+    def open_session(self, spec: ModelSpec | None = None) -> PiperSession | None:
         """Open a slot over the voice; None once it is closed."""
-        return None if self._voice is None else PiperSession(self._voice, self._mode)
+        mode = self._mode if spec is None else spec.mode
+        return None if self._voice is None else PiperSession(self._voice, mode)
 
     def close(self) -> None:
         """Free the weights."""

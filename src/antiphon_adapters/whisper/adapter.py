@@ -62,9 +62,10 @@ class LoadedWhisper:
         self._weights: Weights | None = weights
         self._mode = mode
 
-    def open_session(self) -> WhisperSession | None:
+    def open_session(self, spec: ModelSpec | None = None) -> WhisperSession | None:
         """Open a slot over the weights; None once they are closed."""
-        return None if self._weights is None else WhisperSession(self._weights, self._mode)
+        mode = self._mode if spec is None else spec.mode
+        return None if self._weights is None else WhisperSession(self._weights, mode)
 
     def close(self) -> None:
         """Free the weights."""

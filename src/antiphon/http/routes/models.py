@@ -1,22 +1,18 @@
-"""`/health`, `/v1/models` and the management of models."""
+"""What there is and how it stands: `/health`, `/v1/models`, `/v1/status` and the voices. None waits on a model."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from antiphon.http.bodies import read_json
-from antiphon.http.fields import busy_timeout_ms
-from antiphon.http.routing import post
-from antiphon.http.schemas import LoadBody, UnloadBody, operation
+from antiphon.admission.gate import LeaseView, WaiterView
 from antiphon.http.streaming import json_bytes
-from antiphon.runtime.api import ModelView
+from antiphon.runtime.api import ModelStatus, ModelView
 from antiphon.service.models import ModelService
-
-_MANAGEMENT_BODY_BYTES = 1024 * 1024
+from antiphon.vocabulary.errors import InvalidRequest
 
 
 def add_model_routes(router: APIRouter, service: ModelService) -> None:
-    """The routes about models; none of those that only read waits for a model."""
+    """The routes about models that only read."""
 
     @router.get("/health")
     async def health() -> dict[str, object]:
@@ -33,21 +29,19 @@ def add_model_routes(router: APIRouter, service: ModelService) -> None:
         """One model."""
         return _answer(model_json(service.view(model_id)))
 
-    @post(router, "/v1/models/load", operation(LoadBody))
-    async def load(request: Request) -> Response:
-        """Load a registered model; `busy_timeout_ms` is this call's own wait, and in the body it is configuration."""
-        service.require_management()
-        body = await read_json(request, LoadBody, _MANAGEMENT_BODY_BYTES, require_json=True)
-        view = await service.load(body.id, body.model_extra or {}, busy_timeout_ms(request))
-        return _answer({"id": body.id, "loaded": view.loaded})
+    @router.get("/v1/status")
+    async def status() -> Response:
+        """Every model with its leases and its queue, all at one moment."""
+        return _answer({"models": [status_json(status) for status in service.status()]})
 
-    @post(router, "/v1/models/unload", operation(UnloadBody))
-    async def unload(request: Request) -> Response:
-        """Unload a model after all earlier work on it."""
-        service.require_management()
-        body = await read_json(request, UnloadBody, _MANAGEMENT_BODY_BYTES, require_json=True)
-        view = await service.unload(body.id, busy_timeout_ms(request))
-        return _answer({"id": body.id, "loaded": view.loaded})
+    @router.get("/v1/audio/voices")
+    async def voices(request: Request) -> Response:
+        """The voices of a model."""
+        model_id = request.query_params.get("model")
+        if not model_id:
+            raise InvalidRequest("model: the id of a model is wanted", param="model")
+        view = service.view(model_id)
+        return _answer({"model": model_id, "voices": [{"id": name} for name in view.capability.voices]})
 
 
 def model_json(view: ModelView) -> dict[str, object]:
@@ -73,6 +67,44 @@ def model_json(view: ModelView) -> dict[str, object]:
             "max_parallel_slots": view.max_parallel_slots,
         }
     return content
+
+
+def status_json(status: ModelStatus) -> dict[str, object]:
+    """A model's state, leases and queue. Units: milliseconds; `waiting` also counts those not listed."""
+    view, gate = status.view, status.gate
+    return {
+        "id": view.registration.spec.id,
+        "state": view.state,
+        "loaded": view.loaded,
+        "slots": gate.capacity,
+        "active_slots": gate.active_slots,
+        "queued_requests": gate.queued_requests,
+        "max_parallel_slots": view.max_parallel_slots,
+        "waiting": gate.waiting,
+        "leases": [_lease_json(lease) for lease in gate.leases],
+        "queue": [_waiter_json(waiter, wait_s) for waiter, wait_s in zip(gate.queue, status.estimates_s, strict=True)],
+        "last_error": view.last_error,
+    }
+
+
+def _lease_json(lease: LeaseView) -> dict[str, object]:
+    return {
+        "slot": lease.slot,
+        "kind": lease.operation.kind,
+        "operation": lease.operation,
+        "age_ms": round(lease.age_s * 1000),
+    }
+
+
+def _waiter_json(waiter: WaiterView, wait_s: float | None) -> dict[str, object]:
+    return {
+        "position": waiter.position,
+        "kind": waiter.operation.kind,
+        "operation": waiter.operation,
+        "age_ms": round(waiter.age_s * 1000),
+        "estimate_ms": None if wait_s is None else round(wait_s * 1000),
+        "waits_for": list(waiter.waits_for),
+    }
 
 
 def _answer(content: object) -> Response:

@@ -1,9 +1,10 @@
-"""`POST /v1/tasks/run`: any model's task, in the engine's own terms."""
+"""`POST /v1/tasks/run`, `stream` and `batch`: any model's task, in the engine's own terms."""
 
 import base64
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict
+from typing import BinaryIO, assert_never
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -13,20 +14,12 @@ from antiphon.http.bodies import read_json
 from antiphon.http.fields import busy_timeout_ms, called, open_audio
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
-from antiphon.http.schemas import TaskRunBody, operation
-from antiphon.http.streaming import json_bytes
+from antiphon.http.schemas import TaskBatchBody, TaskBody, TaskRunBody, operation
+from antiphon.http.streaming import SSE_END, EventResponse, event, json_bytes
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.ports.codec import Encoded
-from antiphon.service.tasks import TaskDone, TaskOrder, TaskService
-from antiphon.vocabulary.tasks import TaskResult
-
-_PARAMS = {
-    "input": "request.text",
-    "file": "request.audio",
-    "language": "request.language",
-    "voice": "request.voice",
-}
-"""What the other routes call the fields of a task."""
+from antiphon.service.tasks import TaskBatch, TaskDone, TaskOrder, TaskService, TaskStream
+from antiphon.vocabulary.tasks import AudioDelta, Final, TaskResult, TextDelta, TurnsDelta
 
 
 def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int, allowed_roots: Sequence[str]) -> None:
@@ -36,19 +29,112 @@ def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int
     async def run(request: Request) -> Response:
         """Run one task and answer its whole result."""
         body = await read_json(request, TaskRunBody, max_body_bytes)
-        task = body.request
-        order = TaskOrder(
-            model=body.model,
-            text=task.text,
-            language=task.language,
-            voice=task.voice or None,
-            seed=task.seed,
-            options=task.options,
-            busy_timeout_ms=busy_timeout_ms(request, body.busy_timeout_ms),
-        )
-        opened = nullcontext() if task.audio is None else open_audio(task.audio, allowed_roots, "request.audio")
-        with opened as audio, called(_PARAMS):
+        with _opened(body.request, allowed_roots, "request") as audio, called(_params("request")):
+            order = _order(body.model, body.request, busy_timeout_ms(request, body.busy_timeout_ms))
             return await while_connected(request, service.run(order, audio, _render))
+
+    @post(router, "/v1/tasks/stream", operation(TaskRunBody))
+    async def stream(request: Request) -> Response:
+        """Run one task and answer its result as events while it is made."""
+        body = await read_json(request, TaskRunBody, max_body_bytes)
+        with _opened(body.request, allowed_roots, "request") as audio, called(_params("request")):
+            order = _order(body.model, body.request, busy_timeout_ms(request, body.busy_timeout_ms))
+            started = await while_connected(request, service.stream(order, audio))
+        return EventResponse(_TaskEvents(started), timing_header(started.timing, run=False))
+
+    @post(router, "/v1/tasks/batch", operation(TaskBatchBody))
+    async def batch(request: Request) -> Response:
+        """Run several tasks in one native batch, and answer each result as it is done."""
+        body = await read_json(request, TaskBatchBody, max_body_bytes)
+        timeout_ms = busy_timeout_ms(request, body.busy_timeout_ms)
+        orders = [_order(body.model, task, timeout_ms) for task in body.requests]
+        with ExitStack() as opened, called(_params("requests")):
+            audios = [
+                opened.enter_context(_opened(task, allowed_roots, f"requests.{index}"))
+                for index, task in enumerate(body.requests)
+            ]
+            started = await while_connected(request, service.batch(orders, audios))
+        return EventResponse(_BatchEvents(started), timing_header(started.timing, run=False))
+
+
+def _params(place: str) -> dict[str, str]:
+    """What the other routes call the fields of a task."""
+    names = {"input": "text", "file": "audio", "language": "language", "voice": "voice"}
+    return {name: f"{place}.{ours}" for name, ours in names.items()}
+
+
+def _order(model: str, task: TaskBody, timeout_ms: int | None) -> TaskOrder:
+    return TaskOrder(
+        model=model,
+        text=task.text,
+        language=task.language,
+        voice=task.voice or None,
+        seed=task.seed,
+        options=task.options,
+        busy_timeout_ms=timeout_ms,
+    )
+
+
+def _opened(task: TaskBody, allowed_roots: Sequence[str], place: str) -> AbstractContextManager[BinaryIO | None]:
+    return nullcontext() if task.audio is None else open_audio(task.audio, allowed_roots, f"{place}.audio")
+
+
+class _TaskEvents:
+    """A task's answer as events: deltas, `task.done` with the result but for the audio, then the end mark."""
+
+    def __init__(self, stream: TaskStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        result = TaskResult()
+        async for found, audio in self._stream:
+            if isinstance(found, Final):
+                result = found.result
+            else:
+                yield event({"type": "task.delta", **self._delta_json(found, audio)})
+        await self._stream.aclose()  # the timing is complete, and the slot free, before `done` says so
+        done = {"type": "task.done", "result": result_json(result, None), "timing": timing_json(self._stream.timing)}
+        yield event(done)
+        yield SSE_END
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def _delta_json(self, found: AudioDelta | TextDelta | TurnsDelta, audio: bytes | None) -> dict[str, object]:
+        match found:
+            case AudioDelta():
+                return {
+                    "audio": base64.b64encode(audio or b"").decode("ascii"),
+                    "sample_format": "s16le",
+                    "sample_rate": self._stream.sample_rate,
+                }
+            case TextDelta(text=text):
+                return {"text": text}
+            case TurnsDelta(turns):
+                return {"speaker_turns": [asdict(turn) for turn in turns]}
+            case unknown:
+                assert_never(unknown)
+
+
+class _BatchEvents:
+    """A batch's results as events, each with its index, then `task.batch.done`, then the end mark."""
+
+    def __init__(self, batch: TaskBatch) -> None:
+        self._batch = batch
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count = 0
+        async for index, done in self._batch:
+            count += 1
+            result = result_json(done.result, _base64(done.encoded))
+            yield event({"type": "task.batch.result", "index": index, "result": result})
+        await self._batch.aclose()
+        timing = timing_json(self._batch.timing)
+        yield event({"type": "task.batch.done", "result_count": count, "timing": timing})
+        yield SSE_END
+
+    async def aclose(self) -> None:
+        await self._batch.aclose()
 
 
 def _render(done: TaskDone) -> Response:

@@ -1,9 +1,9 @@
 """`POST /v1/audio/transcriptions`, as a form or as JSON."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import BinaryIO, assert_never
+from typing import BinaryIO
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -14,10 +14,16 @@ from antiphon.http.fields import busy_timeout_ms, called, choice, integer, numbe
 from antiphon.http.multipart import Form, FormLimits, read_form
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
-from antiphon.http.schemas import MAX_SEED, MAX_TIMEOUT_MS, TranscriptionBody, operation
+from antiphon.http.schemas import MAX_SEED, MAX_TIMEOUT_MS, TranscriptionBody, form_operation, operation
 from antiphon.http.streaming import SSE_END, EventResponse, event, json_bytes
 from antiphon.http.timing import timing_header, timing_json
-from antiphon.service.transcription import Transcript, TranscriptionOrder, TranscriptionService, TranscriptStream
+from antiphon.service.transcription import (
+    Transcript,
+    TranscriptBatch,
+    TranscriptionOrder,
+    TranscriptionService,
+    TranscriptStream,
+)
 from antiphon.transcripts.verbose import verbose_json
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.tasks import Final, TextDelta
@@ -65,6 +71,18 @@ def add_transcription_routes(
         with await read_form(request, limits) as form:
             call = _timed(_call_of_form(form), request)
             return await while_connected(request, _answer(service, call, _only_file(form)))
+
+    @post(router, "/v1/batches/transcriptions", form_operation(TranscriptionBody, "audio"))
+    async def batch(request: Request) -> Response:
+        """Have several files, each a form field `file`, transcribed in one native batch; each is answered when done."""
+        with await read_form(request, limits) as form:
+            call = _timed(_call_of_form(form), request)
+            files = form.files("file")
+            if not files:
+                raise InvalidRequest("file: one audio file or more is wanted, and none came", param="file")
+            started = await while_connected(request, service.batch(call.order, [it.body for it in files]))
+            names = [it.filename for it in files]
+        return EventResponse(_BatchEvents(started, call, names), timing_header(started.timing, run=False))
 
 
 async def _answer(service: TranscriptionService, call: _Call, audio: BinaryIO) -> Response:
@@ -135,21 +153,41 @@ def _only_file(form: Form) -> BinaryIO:
 def _renderer(call: _Call) -> Callable[[Transcript], Response]:
     def render(transcript: Transcript) -> Response:
         headers = timing_header(transcript.timing)
-        text = transcript.result.text or ""
-        timing = timing_json(transcript.timing)
-        match call.transcript_format:
-            case TranscriptFormat.TEXT:
-                return Response(text + "\n", media_type="text/plain", headers=headers)
-            case TranscriptFormat.JSON:
-                content: dict[str, object] = {"text": text, "timing": timing}
-            case TranscriptFormat.VERBOSE_JSON:
-                verbose = verbose_json(transcript.result, transcript.duration_s, "transcribe", call.granularities)
-                content = {**verbose, "timing": timing}
-            case unknown:
-                assert_never(unknown)
+        if call.transcript_format is TranscriptFormat.TEXT:
+            return Response((transcript.result.text or "") + "\n", media_type="text/plain", headers=headers)
+        content = {**_transcript_json(call, transcript), "timing": timing_json(transcript.timing)}
         return Response(json_bytes(content), media_type="application/json", headers=headers)
 
     return render
+
+
+def _transcript_json(call: _Call, transcript: Transcript) -> Mapping[str, object]:
+    if call.transcript_format is TranscriptFormat.VERBOSE_JSON:
+        return verbose_json(transcript.result, transcript.duration_s, "transcribe", call.granularities)
+    return {"text": transcript.result.text or ""}
+
+
+class _BatchEvents:
+    """A batch's transcripts as events, each with its index and file name, then `done`, then the end mark."""
+
+    def __init__(self, batch: TranscriptBatch, call: _Call, filenames: Sequence[str | None]) -> None:
+        self._batch = batch
+        self._call = call
+        self._filenames = filenames
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count = 0
+        async for index, transcript in self._batch:
+            count += 1
+            place = {"type": "batch.transcription.result", "index": index, "filename": self._filenames[index]}
+            yield event({**place, **_transcript_json(self._call, transcript)})
+        await self._batch.aclose()
+        timing = timing_json(self._batch.timing)
+        yield event({"type": "batch.transcription.done", "result_count": count, "timing": timing})
+        yield SSE_END
+
+    async def aclose(self) -> None:
+        await self._batch.aclose()
 
 
 class _TranscriptEvents:

@@ -10,7 +10,7 @@ from typing import Generic, Self, TypeVar, cast
 from antiphon.ports.adapter import Adapter, BatchSession, LoadedModel, OfflineSession, Session, StreamingSession
 from antiphon.runtime.hosts.crew import Crew, report
 from antiphon.vocabulary.audio import AudioChunk
-from antiphon.vocabulary.errors import AntiphonError, EngineError, InvariantError
+from antiphon.vocabulary.errors import AntiphonError, EngineError, InsufficientMemory, InvariantError
 from antiphon.vocabulary.spec import Capability, ModelSpec, SessionFacts
 from antiphon.vocabulary.tasks import StreamEvent, TaskRequest, TaskResult
 
@@ -44,6 +44,12 @@ class ThreadHost:
         if self._model is None:
             raise InvariantError("a session is opened after its weights were loaded")
         return await self._lifecycle.call(_guarded, self._seat, 0, self._model.open_session)
+
+    async def probe(self, spec: ModelSpec) -> SessionFacts | None:
+        """Open a session as `spec` has it, say what it is and close it."""
+        if self._model is None:
+            raise InvariantError("a probe is opened after its weights were loaded")
+        return await self._lifecycle.call(_guarded, _probe, self._model, spec)
 
     async def clone(self, slot: int) -> SessionFacts | None:
         """Clone the primary behind `slot`."""
@@ -91,15 +97,7 @@ class ThreadHost:
             return None
         self._sessions[slot] = session
         self._threads[slot] = Crew(f"antiphon-{self._spec.id}-slot{slot}")
-        return SessionFacts(
-            family=session.family,
-            task=session.task,
-            mode=session.mode,
-            interfaces=session.interfaces,
-            sample_rate=session.sample_rate,
-            channels=session.channels,
-            capacity=session.capacity,
-        )
+        return _facts(session)
 
     def _close(self) -> None:
         closers = [session.close for session in reversed(self._sessions.values())]
@@ -213,8 +211,32 @@ def _guarded(function: Callable[..., T], *args: object) -> T:
         return function(*args)
     except AntiphonError:
         raise
+    except MemoryError as error:
+        raise InsufficientMemory("the engine ran out of memory") from error
     except BaseException as error:
         raise EngineError(f"the engine failed ({type(error).__name__})") from error
+
+
+def _probe(model: LoadedModel, spec: ModelSpec) -> SessionFacts | None:
+    session = model.open_session(spec)
+    if session is None:
+        return None
+    try:
+        return _facts(session)
+    finally:
+        session.close()
+
+
+def _facts(session: Session) -> SessionFacts:
+    return SessionFacts(
+        family=session.family,
+        task=session.task,
+        mode=session.mode,
+        interfaces=session.interfaces,
+        sample_rate=session.sample_rate,
+        channels=session.channels,
+        capacity=session.capacity,
+    )
 
 
 def _prepare_and_run(session: OfflineSession, request: TaskRequest) -> TaskResult:

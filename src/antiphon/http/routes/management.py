@@ -1,0 +1,90 @@
+"""The management of models: `/v1/models/load` and `unload`, and the bulk unloads."""
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from antiphon.http.bodies import read_json
+from antiphon.http.fields import busy_timeout_ms, called
+from antiphon.http.routing import post
+from antiphon.http.schemas import BulkUnloadAllBody, BulkUnloadBody, LoadBody, UnloadBody, operation
+from antiphon.http.streaming import json_bytes
+from antiphon.runtime.api import Foresight, Unloaded
+from antiphon.service.models import ModelService
+
+_BODY_BYTES = 1024 * 1024
+
+
+def add_management_routes(router: APIRouter, service: ModelService) -> None:
+    """The routes that change models. Whether they are allowed is said before the body is read."""
+
+    @post(router, "/v1/models/load", operation(LoadBody))
+    async def load(request: Request) -> Response:
+        """Register a model or replace its registration, and load it.
+
+        `busy_timeout_ms` in the query is this call's own wait; in the body it is configuration.
+        """
+        service.require_management()
+        body = await read_json(request, LoadBody, _BODY_BYTES, require_json=True)
+        fields = body.model_extra or {}
+        with called({"model": "id"}):
+            if body.dry_run:
+                return _answer(foresight_json(await service.foresee_load(body.id, fields)))
+            view = await service.load(body.id, fields, busy_timeout_ms(request), body.strategy)
+        return _answer({"id": body.id, "loaded": view.loaded})
+
+    @post(router, "/v1/models/unload", operation(UnloadBody))
+    async def unload(request: Request) -> Response:
+        """Unload a model after all earlier work on it."""
+        service.require_management()
+        body = await read_json(request, UnloadBody, _BODY_BYTES, require_json=True)
+        with called({"model": "id"}):
+            if body.dry_run:
+                return _answer(foresight_json(service.foresee_unload(body.id)))
+            view = await service.unload(body.id, busy_timeout_ms(request))
+        return _answer({"id": body.id, "loaded": view.loaded})
+
+    @post(router, "/v1/tasks/unload_models", operation(BulkUnloadBody, waits=False))
+    async def unload_models(request: Request) -> Response:
+        """Unload several models, each after the earlier work on it."""
+        service.require_management()
+        body = await read_json(request, BulkUnloadBody, _BODY_BYTES, require_json=True)
+        return await _unload_many(service, body.model_ids, dry_run=body.dry_run)
+
+    @post(router, "/v1/tasks/unload_all_models", operation(BulkUnloadAllBody, waits=False))
+    async def unload_all_models(request: Request) -> Response:
+        """Unload every model that is registered now."""
+        service.require_management()
+        body = await read_json(request, BulkUnloadAllBody, _BODY_BYTES, require_json=True)
+        return await _unload_many(service, None, dry_run=body.dry_run)
+
+
+async def _unload_many(service: ModelService, model_ids: Sequence[str] | None, *, dry_run: bool) -> Response:
+    if dry_run:
+        foresight, told = service.foresee_unload_many(model_ids)
+        return _answer({**foresight_json(foresight), **_unloaded_json(told)})
+    return _answer(_unloaded_json(await service.unload_many(model_ids)))
+
+
+def _unloaded_json(told: Unloaded) -> dict[str, object]:
+    return {"unloaded": list(told.unloaded), "not_found": list(told.not_found)}
+
+
+def foresight_json(foresight: Foresight) -> dict[str, object]:
+    """A dry run's answer."""
+    estimate_s = foresight.estimate_s
+    return {
+        "dry_run": True,
+        "waits_for": list(foresight.waits_for),
+        "evicts": list(foresight.evicts),
+        "loads": list(foresight.loads),
+        "unloads": list(foresight.unloads),
+        "memory": {"free_bytes": foresight.free_bytes, "needed_bytes": foresight.needed_bytes},
+        "estimate_ms": None if estimate_s is None else round(estimate_s * 1000),
+    }
+
+
+def _answer(content: object) -> Response:
+    return Response(json_bytes(content), media_type="application/json")

@@ -1,0 +1,212 @@
+"""Adding a model and replacing its registration, as one transaction each: refused whole, or committed whole.
+
+Order of a replacement (fail.unsupported_capacity, fail.capacity_probe, fail.post_commit_load): validated privately,
+then the exclusive lease, then compared with the entry as it is now, then the count checked; only then is the old pool
+retired, the new registration committed in one assignment, and loaded.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from antiphon.admission.gate import Lease
+from antiphon.ports.host import SlotHost
+from antiphon.residency.lifecycle import Step
+from antiphon.residency.registry import Entry
+from antiphon.runtime.leases import LeaseDesk
+from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, stage
+from antiphon.runtime.residents import Resident, Residents
+from antiphon.vocabulary.errors import (
+    AntiphonError,
+    ConfigError,
+    InsufficientMemory,
+    InvalidRequest,
+    LoadFailed,
+    UnsupportedSlots,
+)
+from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
+from antiphon.vocabulary.states import ModelState, Operation
+
+
+class Registrar:
+    """Carries registrations out. `max_slots_of` says what the audit list allows a model."""
+
+    def __init__(self, residents: Residents, desk: LeaseDesk, max_slots_of: Callable[[ModelSpec], int]) -> None:
+        self._residents = residents
+        self._desk = desk
+        self._max_slots_of = max_slots_of
+
+    async def inspect(self, spec: ModelSpec) -> Capability:
+        """Validate privately: nothing is known of the model afterwards. Raises InvalidRequest."""
+        host = self._inspector(spec)
+        try:
+            capability = await host.inspect()
+        except ConfigError as fault:
+            raise InvalidRequest(fault.message, param=fault.param or "path") from fault
+        finally:
+            await abandon(host)
+        if spec.task not in capability.tasks:
+            raise InvalidRequest(f"task is {spec.task}; this model is for {_listed(capability.tasks)}", param="task")
+        if spec.mode not in capability.modes:
+            raise InvalidRequest(f"mode is {spec.mode}; this model runs {_listed(capability.modes)}", param="mode")
+        return capability
+
+    def publish(self, registration: Registration, capability: Capability, now: float) -> tuple[Resident, Lease]:
+        """Publish a new id with its exclusive lease taken already, so that nobody barges into its first load.
+
+        The entry is inserted last: an exception before leaves nothing behind (fail.publication).
+        """
+        spec = registration.spec
+        lease = self._desk.open_held_gate(spec.id, spec.slots, Operation.LOAD)
+        try:
+            return self._residents.add(Entry(registration, capability, now), self._max_slots_of(spec)), lease
+        except BaseException:
+            self._desk.drop_gate(lease)
+            raise
+
+    async def load(self, resident: Resident, staged: Staged | None = None) -> None:
+        """Load a model as it was registered just now; whatever fails, it stays so (rule.unsupported_new_count)."""
+        try:
+            await self._residents.pool(resident, staged)
+        except UnsupportedSlots as fault:
+            raise InvalidRequest(fault.message, param="slots") from fault
+
+    async def replace(
+        self, resident: Resident, lease: Lease, registration: Registration, capability: Capability
+    ) -> None:
+        """Replace a registration under its exclusive lease, and have the model in memory afterwards."""
+        entry, spec = resident.entry, registration.spec
+        if entry.registration.spec == spec:
+            entry.commit(registration, capability)
+            await self.load(resident)
+            return
+        staged = await self._checked(resident, spec, capability)
+        await self._retire_and_commit(resident, lease, registration, capability, staged)
+        await self.load(resident, staged)
+
+    async def build_aside(self, spec: ModelSpec) -> Pool:
+        """Build the whole replacement beside the working pool; whatever fails, that one is untouched."""
+        try:
+            max_slots = self._max_slots_of(spec)
+            staged = await stage(self._residents.make_host(spec))
+            return await build_pool(staged, spec, max_slots)
+        except UnsupportedSlots as fault:
+            raise InvalidRequest(fault.message, param="slots") from fault
+
+    def flip(
+        self, resident: Resident, lease: Lease, registration: Registration, capability: Capability, pool: Pool
+    ) -> Pool | None:
+        """Put a pool that was built aside in the place of the old one, which is returned to be freed.
+
+        Whatever fails, the old one stays.
+        """
+        before = resident.entry.metadata
+        self._residents.take(resident.entry, Step.RECONFIGURE)
+        try:
+            self._commit(resident, lease, registration, capability)
+            old = resident.pool
+            self._residents.publish(resident, pool)
+        except BaseException:
+            if resident.entry.metadata is not before:
+                self._commit(resident, lease, before.registration, before.capability)
+            self._residents.take(resident.entry, Step.PRESERVE)
+            raise
+        return old
+
+    def _inspector(self, spec: ModelSpec) -> SlotHost:
+        try:
+            return self._residents.make_host(spec)
+        except LoadFailed as fault:
+            if isinstance(fault.__cause__, ConfigError):  # there is no such family, or it cannot be imported
+                raise InvalidRequest(fault.__cause__.message, param="family") from fault
+            raise
+
+    async def _checked(self, resident: Resident, spec: ModelSpec, capability: Capability) -> Staged | None:
+        """Refuse a count that the replacement cannot serve, before anything changes.
+
+        The result is a host that the check had to load, for the pool to be built on.
+        """
+        entry = resident.entry
+        if entry.state is not ModelState.READY:
+            return await self._probe(resident, spec, capability)
+        self._residents.take(entry, Step.RECONFIGURE)
+        try:
+            return await self._probe(resident, spec, capability)
+        except BaseException:
+            self._residents.take(entry, Step.PRESERVE)
+            raise
+
+    async def _probe(self, resident: Resident, spec: ModelSpec, capability: Capability) -> Staged | None:
+        allowed, pool, current = self._max_slots_of(spec), resident.pool, resident.entry.registration.spec
+        _require_slots(spec, allowed)
+        if spec.slots == 1:
+            return None  # every session can serve one
+        if pool is not None and _same_sessions(spec, current):
+            _require_slots(spec, min(allowed, pool.facts.capacity))
+            return None
+        if pool is not None and _same_weights(spec, current):
+            primary = await pool.host.probe(spec)
+            if primary is None:
+                raise LoadFailed("the engine opened no session for the new options")
+            _require_slots(spec, min(allowed, primary.capacity))
+            return None
+        return await self._stage_checked(spec, capability, allowed)
+
+    async def _stage_checked(self, spec: ModelSpec, capability: Capability, allowed: int) -> Staged:
+        """Load the new weights beside the old ones to learn their capacity; nothing is evicted for that."""
+        if not self._residents.has_memory_for(capability.weight_bytes):
+            raise InsufficientMemory("there is not enough free memory to try the new model beside the old one")
+        staged = await stage(self._residents.make_host(spec))
+        try:
+            _require_slots(spec, min(allowed, staged.primary.capacity))
+        except AntiphonError:
+            await abandon(staged.host)
+            raise
+        return staged
+
+    async def _retire_and_commit(
+        self,
+        resident: Resident,
+        lease: Lease,
+        registration: Registration,
+        capability: Capability,
+        staged: Staged | None,
+    ) -> None:
+        try:
+            await self._residents.destroy(resident, self._residents.detach(resident))
+            self._commit(resident, lease, registration, capability)
+        except BaseException:
+            if resident.entry.state is ModelState.RECONFIGURING:
+                self._residents.take(resident.entry, Step.FAIL)
+            if staged is not None:
+                await abandon(staged.host)
+            raise
+
+    def _commit(self, resident: Resident, lease: Lease, registration: Registration, capability: Capability) -> None:
+        max_slots, slots = self._max_slots_of(registration.spec), resident.entry.registration.spec.slots
+        self._desk.resize(lease, registration.spec.slots)
+        try:
+            resident.entry.commit(registration, capability)
+        except BaseException:
+            self._desk.resize(lease, slots)
+            raise
+        resident.max_slots = max_slots
+
+
+def _require_slots(spec: ModelSpec, capacity: int) -> None:
+    if spec.slots > capacity:
+        raise InvalidRequest(f"the model can serve {capacity} slots, not {spec.slots}", param="slots")
+
+
+def _same_sessions(spec: ModelSpec, current: ModelSpec) -> bool:
+    """Whether sessions are made of the same inputs: the count and the threads of a call say nothing of capacity."""
+    return replace(spec, slots=current.slots, threads=current.threads) == current
+
+
+def _same_weights(spec: ModelSpec, current: ModelSpec) -> bool:
+    """Whether the loaded weights serve, and only what sessions are opened with differs."""
+    session_side = replace(spec, task=current.task, mode=current.mode, session_options=current.session_options)
+    return _same_sessions(session_side, current)
+
+
+def _listed(values: frozenset[str]) -> str:
+    return ", ".join(sorted(values))

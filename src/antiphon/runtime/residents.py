@@ -1,0 +1,314 @@
+"""What is in memory: loading a model whole, making room for it, freeing it. It takes no lease but an eviction's."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+from antiphon.admission.gate import Lease
+from antiphon.ports.clock import Timer
+from antiphon.ports.host import SlotHost
+from antiphon.residency.eviction import EvictionPlan, plan_eviction
+from antiphon.residency.idle import idle_deadline
+from antiphon.residency.lifecycle import Step
+from antiphon.residency.registry import Entry, Registry
+from antiphon.runtime.leases import LeaseDesk
+from antiphon.runtime.owned import OwnedTasks, log_unheard
+from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, load_failure, stage
+from antiphon.runtime.room import WaitingRoom
+from antiphon.runtime.wiring import RuntimePorts
+from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, ServerBusy
+from antiphon.vocabulary.spec import ModelSpec
+from antiphon.vocabulary.states import ModelState, Operation
+
+
+class Resident:
+    """One registered model at run time: its entry, its pool while there is one, and the one attempt to load it."""
+
+    __slots__ = ("attempt", "entry", "idle_alarm", "max_slots", "pool")
+
+    def __init__(self, entry: Entry, max_slots: int) -> None:
+        self.entry = entry
+        self.max_slots = max_slots
+        self.pool: Pool | None = None
+        self.attempt: asyncio.Task[Pool] | None = None
+        self.idle_alarm: Timer | None = None
+
+
+class Residents:
+    """The registered models and their pools. Whoever calls `pool`, `detach` or `destroy` holds the model's lease."""
+
+    def __init__(self, ports: RuntimePorts, desk: LeaseDesk, tasks: OwnedTasks) -> None:
+        self.registry = Registry()
+        self._by_id: dict[str, Resident] = {}
+        self._ports = ports
+        self._desk = desk
+        self._tasks = tasks
+        self._room = WaitingRoom(ports.clock, ports.limits.residency_wait_s)
+        self._cold_loads = asyncio.Lock()  # guards a memory check and the load that it is for; no admission
+        self._aside: list[Resident] = []  # one for each pool that is being built beside its model's first
+        desk.on_idle = self._became_idle
+
+    def __iter__(self) -> Iterator[Resident]:
+        return iter(tuple(self._by_id.values()))
+
+    def find(self, model_id: str) -> Resident:
+        """Look a model up; raises ModelNotFound."""
+        return self._by_id[self.registry.find(model_id).id]
+
+    def get(self, model_id: str) -> Resident | None:
+        """Look a model up; None for an unknown one."""
+        return self._by_id.get(model_id)
+
+    def add(self, entry: Entry, max_slots: int) -> Resident:
+        """Publish a new model; its gate is there already."""
+        resident = Resident(entry, max_slots)
+        self.registry.insert(entry)
+        self._by_id[entry.id] = resident
+        return resident
+
+    async def pool(self, resident: Resident, staged: Staged | None = None) -> Pool:
+        """The published pool; whoever finds none shares the one attempt to build it, and its outcome.
+
+        `staged` is a host whose weights are loaded already, for an attempt that begins now. Raises LoadFailed,
+        ServerBusy or InsufficientMemory, an exception of its own for each who waited.
+        """
+        if resident.pool is not None:
+            return resident.pool
+        if resident.attempt is None:
+            resident.attempt = self._tasks.start(self._load(resident, staged))
+        try:
+            return await asyncio.shield(resident.attempt)
+        except LoadFailed as fault:
+            raise type(fault)(fault.message) from fault
+        except ServerBusy as fault:
+            raise type(fault)(fault.message, retry_after_s=fault.retry_after_s) from fault
+
+    def detach(self, resident: Resident) -> Pool | None:
+        """Take the pool out of use, at once: from here on the model counts as not loaded (fail.slow_teardown)."""
+        if resident.pool is not None and resident.entry.state is ModelState.READY:
+            self.take(resident.entry, Step.RETIRE)
+        pool, resident.pool = resident.pool, None
+        resident.entry.facts = None
+        return pool
+
+    async def destroy(self, resident: Resident, pool: Pool | None) -> None:
+        """Free a pool that was detached; what its engine makes of that is told to the observer and stops nobody."""
+        if pool is None:
+            return
+        self._room.retry()  # its place is free since it was detached, whatever its teardown takes
+        try:
+            await pool.close()
+        except Exception as fault:  # noqa: BLE001 (the model is out of use, whatever the fault is)
+            self._failed(resident.entry, "unload", fault)
+        finally:
+            if resident.entry.state is ModelState.UNLOADING:
+                self.take(resident.entry, Step.DESTROY)
+
+    async def unload(self, resident: Resident) -> None:
+        """Detach the pool, if there is one, and free it."""
+        await self.destroy(resident, self.detach(resident))
+
+    def publish(self, resident: Resident, pool: Pool) -> None:
+        """Make a complete pool usable."""
+        entry = resident.entry
+        self.take(entry, Step.PUBLISH)
+        resident.pool = pool
+        entry.facts = pool.facts
+        entry.last_error = None
+
+    def take(self, entry: Entry, step: Step) -> None:
+        """Change a model's state, and tell the observer."""
+        before = entry.state
+        entry.take(step)
+        self._ports.observer.transitioned(entry.id, before, entry.state)
+
+    def make_host(self, spec: ModelSpec) -> SlotHost:
+        """Make a host; raises LoadFailed where there is no thread or no adapter to be had."""
+        try:
+            return self._ports.make_host(spec)
+        except Exception as fault:
+            raise load_failure(fault) from fault
+
+    def has_memory_for(self, needed_bytes: int) -> bool:
+        """Whether a load would leave the free memory that the configuration wants."""
+        return not self.missing_bytes(needed_bytes)
+
+    def missing_bytes(self, needed_bytes: int) -> int:
+        """How much memory must come free before a load may begin that needs so much; 0 where it may begin now."""
+        floor = self._ports.limits.min_free_memory_bytes
+        return max(0, needed_bytes + floor - self._ports.memory.available_bytes()) if floor else 0
+
+    @contextmanager
+    def beside(self, resident: Resident, needed_bytes: int) -> Iterator[None]:
+        """Count a second pool of a model that is being built beside its first; nothing is evicted for it.
+
+        Nor is the model itself meanwhile: its first pool is to work until the second takes its place. Raises ServerBusy
+        or InsufficientMemory where there is no room.
+        """
+        limit = self._ports.limits.max_loaded_models - len(self._aside) - 1
+        if self._ports.limits.max_loaded_models and (
+            limit < 1 or plan_eviction(self.registry, resident.entry, limit).excess
+        ):
+            raise ServerBusy("there is no room for a second pool beside the first (max_loaded_models)")
+        if not self.has_memory_for(needed_bytes):
+            raise InsufficientMemory("there is not enough free memory for a second pool beside the first")
+        self._aside.append(resident)
+        try:
+            yield
+        finally:
+            self._aside.remove(resident)
+            if resident.idle_alarm is None:  # it may have rung meanwhile, in vain
+                self._set_idle_alarm(resident)
+            self._room.retry()
+
+    def eviction_plan(self, newcomer: Entry | None) -> EvictionPlan:
+        """What a load has to evict now; None is a model that is not registered yet."""
+        limit = self._ports.limits.max_loaded_models
+        plan = plan_eviction(self.registry, newcomer, max(1, limit - len(self._aside)) if limit else 0)
+        aside = {resident.entry.id for resident in self._aside}
+        return replace(plan, candidates=tuple(entry for entry in plan.candidates if entry.id not in aside))
+
+    def close(self) -> None:
+        """Stop the alarms."""
+        for resident in self:
+            if resident.idle_alarm is not None:
+                resident.idle_alarm.cancel()
+
+    async def _load(self, resident: Resident, staged: Staged | None) -> Pool:
+        entry = resident.entry
+        evictions: list[asyncio.Task[None]] = []
+        try:
+            if entry.state is ModelState.UNLOADED:
+                await self._make_room(resident, staged, evictions)
+            pool = await self._build_guarded(resident, staged, evictions)
+            try:
+                self.publish(resident, pool)
+            except BaseException:
+                await abandon(pool.host)
+                raise
+        except BaseException as fault:
+            resident.attempt = None
+            self._failed(entry, "load", fault)
+            if entry.state is not ModelState.UNLOADED:
+                self.take(entry, Step.FAIL)
+            self._room.retry()
+            raise
+        resident.attempt = None
+        return pool
+
+    async def _make_room(
+        self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
+    ) -> None:
+        try:
+            await self._room.enter(partial(self._reserve, resident, evictions), self._no_room)
+        except BaseException:
+            if staged is not None:
+                await abandon(staged.host)
+            raise
+
+    def _no_room(self) -> ServerBusy:
+        told = "the models that are loaded are all in use (max_loaded_models)"
+        if wait_s := self._ports.limits.residency_wait_s:
+            told += f", and none became idle within {wait_s * 1000:g} ms"
+        return ServerBusy(told, retry_after_s=self._until_idle_s())
+
+    def _until_idle_s(self) -> float:
+        """When the first of the models that may be evicted will probably be idle, in seconds; 1 where none can tell."""
+        movable = plan_eviction(self.registry, None, 1).candidates
+        waits = [wait_s for it in movable if (wait_s := self._desk.drain_s(it.id)) is not None]
+        return min(waits, default=1.0)
+
+    def _reserve(self, resident: Resident, evictions: "list[asyncio.Task[None]]") -> bool:
+        """Evict as many idle models as must go, and take their place, in one step (ops.loading.evict).
+
+        What was evicted stays so, also where it was not enough.
+        """
+        plan = self.eviction_plan(resident.entry)
+        made = self._evict_some(plan.candidates, plan.excess)
+        evictions += made
+        if len(made) < plan.excess:
+            return False
+        self.take(resident.entry, Step.LOAD)
+        return True
+
+    async def _build_guarded(
+        self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
+    ) -> Pool:
+        """Build a pool once there is memory for it: checks and loads take turns, evictions are waited for outside.
+
+        `evictions` were made for this load already; no more are made before the memory of these is freed.
+        """
+        if staged is not None or not self._ports.limits.min_free_memory_bytes:
+            return await self._build(resident, staged)
+        while True:
+            async with self._cold_loads:
+                if self.has_memory_for(resident.entry.capability.weight_bytes):
+                    return await self._build(resident, staged)
+                evictions = evictions or self._evict_some(self.eviction_plan(resident.entry).candidates, 1)
+            if not evictions:
+                raise InsufficientMemory(
+                    "there is not enough free memory (min_free_memory_mb), and no model is idle",
+                    retry_after_s=self._until_idle_s(),
+                )
+            await asyncio.wait(evictions)
+            evictions = []
+
+    async def _build(self, resident: Resident, staged: Staged | None) -> Pool:
+        spec = resident.entry.registration.spec
+        if staged is None:
+            staged = await stage(self.make_host(spec))
+        return await build_pool(staged, spec, resident.max_slots)
+
+    def _evict_some(self, candidates: Iterable[Entry], count: int) -> "list[asyncio.Task[None]]":
+        """Retire as many of these as are idle, `count` at most, the first ones first."""
+        attempts = (self._evict(self._by_id[candidate.id]) for candidate in candidates)
+        return list(islice((it for it in attempts if it is not None), count))
+
+    def _evict(self, victim: Resident) -> "asyncio.Task[None] | None":
+        """Retire a model if it is idle now; its memory is freed under its own lease, by a task that is returned."""
+        if victim in self._aside:
+            return None
+        lease = self._desk.try_exclusive(victim.entry.id, Operation.EVICT)
+        if lease is None:
+            return None
+        try:
+            pool = self.detach(victim)
+        except BaseException:
+            self._desk.release(lease)
+            raise
+        eviction = self._tasks.start(self._free(victim, pool, lease))
+        eviction.add_done_callback(log_unheard)
+        return eviction
+
+    async def _free(self, resident: Resident, pool: Pool | None, lease: Lease) -> None:
+        with self._desk.holding(lease):
+            await self.destroy(resident, pool)
+
+    def _became_idle(self, model_id: str) -> None:
+        """Least recently used and idle are counted from here: only an idle model is ever retired for either."""
+        resident = self.find(model_id)
+        resident.entry.last_used = self._ports.clock.now()
+        if resident.idle_alarm is None:
+            self._set_idle_alarm(resident)
+        self._room.retry()
+
+    def _set_idle_alarm(self, resident: Resident) -> None:
+        deadline = idle_deadline(resident.entry, self._ports.limits.idle_unload_s)
+        if deadline is not None:
+            resident.idle_alarm = self._ports.clock.call_at(deadline, partial(self._ring_idle, resident))
+
+    def _ring_idle(self, resident: Resident) -> None:
+        """Unload a model that has been idle for long enough; one that was used meanwhile has another whole window."""
+        resident.idle_alarm = None
+        deadline = idle_deadline(resident.entry, self._ports.limits.idle_unload_s)
+        if deadline is not None and deadline <= self._ports.clock.now():
+            self._evict(resident)  # a busy one is looked at again when it becomes idle
+        elif deadline is not None:
+            self._set_idle_alarm(resident)
+
+    def _failed(self, entry: Entry, what: str, fault: BaseException) -> None:
+        entry.last_error = fault.message if isinstance(fault, AntiphonError) else "internal error"
+        self._ports.observer.failed(entry.id, what, fault)

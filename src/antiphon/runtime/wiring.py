@@ -1,0 +1,42 @@
+"""What a runtime is wired to, and the limits that it keeps: values only."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from antiphon.admission.gate import Gate
+from antiphon.ports.clock import Clock
+from antiphon.ports.codec import Codec
+from antiphon.ports.host import HostFactory
+from antiphon.ports.memory import MemoryMeter
+from antiphon.ports.observer import Observer
+from antiphon.runtime.audit import audited_slots
+from antiphon.vocabulary.spec import ModelSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ResidencyLimits:
+    """What may be in memory. 0 is "no limit" or "never", each time; seconds and bytes."""
+
+    max_loaded_models: int = 0
+    idle_unload_s: float = 0.0
+    min_free_memory_bytes: int = 0
+    residency_wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimePorts:
+    """What a runtime acts through.
+
+    Units: `busy_timeout_ms` is the server's default wait, 0 without bound. `max_slots_of` is what the audit list
+    allows. `make_gate` makes a model's gate from its name and its slots: one that keeps a journal can take its place.
+    """
+
+    clock: Clock
+    codec: Codec
+    observer: Observer
+    make_host: HostFactory
+    memory: MemoryMeter
+    busy_timeout_ms: int
+    limits: ResidencyLimits = field(default_factory=ResidencyLimits)
+    max_slots_of: Callable[[ModelSpec], int] = audited_slots
+    make_gate: Callable[[str, int], Gate] = Gate

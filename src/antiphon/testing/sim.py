@@ -1,0 +1,380 @@
+"""`SimHost`: engines that exist in virtual time only. A world says how long each call takes and whether it fails.
+
+The world also watches: what the runtime promised to its hosts (one call at a time a slot, sessions closed before
+weights, no call cancelled) is checked at every call, and what is broken is noted in `violations`. A world knows no
+leases and no models, only hosts.
+"""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, Generic, Self, TypeVar
+
+from antiphon.ports.codec import AudioFormat, Encoded
+from antiphon.vocabulary.audio import AudioChunk, Pcm
+from antiphon.vocabulary.errors import AntiphonError, EngineError, InsufficientMemory
+from antiphon.vocabulary.spec import Capability, ModelSpec, SessionFacts
+from antiphon.vocabulary.tasks import (
+    Final,
+    Interface,
+    Mode,
+    StreamEvent,
+    Task,
+    TaskRequest,
+    TaskResult,
+    TextDelta,
+)
+
+T = TypeVar("T")
+
+RATE = 16_000
+"""The rate of every simulated session, in Hz."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What becomes of one call: it takes `takes_ms` virtual milliseconds, and longer while `held`, then perhaps fails.
+
+    `empty` has a call that opens a session open none.
+    """
+
+    takes_ms: float = 1.0
+    fault: Exception | None = None
+    held: asyncio.Event | None = None
+    empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SimCall:
+    """A call that was made to a host; `text` is the request's, where it has one."""
+
+    step: str
+    spec: ModelSpec
+    slot: int | None = None
+    text: str | None = None
+
+
+def _one_ms(call: SimCall) -> Act:
+    del call
+    return Act()
+
+
+class SimWorld:
+    """Hosts, their memory, and what they saw. It is the factory of hosts and the meter of memory of a runtime.
+
+    Units: `total_bytes` is what there is before anything is loaded.
+    """
+
+    def __init__(self, total_bytes: int = 2**40) -> None:
+        self.script: Callable[[SimCall], Act] = _one_ms
+        self.total_bytes = total_bytes
+        self.calls: list[SimCall] = []
+        self.violations: list[str] = []
+        self.hosts: list[SimHost] = []
+        """Those that may still be called."""
+
+    def make_host(self, spec: ModelSpec) -> "SimHost":
+        """Make a host for one load."""
+        host = SimHost(self, spec)
+        self.hosts.append(host)
+        return host
+
+    def available_bytes(self) -> int:
+        """What no loaded weights take."""
+        return self.total_bytes - sum(weight_bytes(host.spec) for host in self.hosts if host.loaded)
+
+    def require(self, holds: bool, promise: str) -> None:
+        """Note a promise that is broken."""
+        if not holds:
+            self.violations.append(promise)
+
+    async def act(self, call: SimCall) -> Act:
+        """Let a call take its time; raises the fault that the script has for it."""
+        self.calls.append(call)
+        act = self.script(call)
+        try:
+            if act.takes_ms:
+                await asyncio.sleep(act.takes_ms / 1000)
+            if act.held is not None:
+                await act.held.wait()
+        except asyncio.CancelledError:
+            self.violations.append(f"{call.step} was cancelled")
+            raise
+        if act.fault is not None:
+            raise domain_fault(act.fault)
+        return act
+
+
+class SimHost:
+    """`SlotHost` in virtual time. `load_options` steer it: `revision` and `capacity` (of its sessions).
+
+    An answer is "<id>@<revision>/<style>|<text>", style being the session's; a stream has its words one by one.
+    """
+
+    def __init__(self, world: SimWorld, spec: ModelSpec) -> None:
+        self.spec = spec
+        self.loaded = False
+        self.sessions: set[int] = set()
+        self.busy: set[int] = set()
+        self._world = world
+        self._ended = False
+
+    async def inspect(self) -> Capability:
+        """Say what every simulated model can do."""
+        await self._act("inspect")
+        return capability_of(self.spec)
+
+    async def load(self) -> None:
+        """Take the weights' memory."""
+        self._world.require(not self.loaded, "weights are loaded once")
+        if self._world.available_bytes() < weight_bytes(self.spec):
+            raise InsufficientMemory("the simulated machine has no memory left")
+        self.loaded = True  # from its beginning, as a real load takes memory before it is done
+        await self._act("load")
+
+    async def open(self) -> SessionFacts | None:
+        """Open the primary."""
+        return await self._seat("open", 0)
+
+    async def probe(self, spec: ModelSpec) -> SessionFacts | None:
+        """Open a private session and close it."""
+        self._world.require(self.loaded, "a probe needs weights")
+        act = await self._act("probe")
+        return None if act.empty else facts_of(spec)
+
+    async def clone(self, slot: int) -> SessionFacts | None:
+        """Clone the primary."""
+        self._world.require(self.sessions == set(range(slot)), "slots are cloned in order, after the primary")
+        return await self._seat("clone", slot)
+
+    async def run(self, slot: int, request: TaskRequest) -> TaskResult:
+        """Answer a request."""
+        with _Occupied(self, self._world, slot):
+            await self._act("run", slot, request.text)
+            return self._answer(request)
+
+    async def run_batch(self, slot: int, requests: Sequence[TaskRequest]) -> "SimFlow[tuple[int, TaskResult]]":
+        """Begin a batch, whose results come in order."""
+        results = [(index, self._answer(request)) for index, request in enumerate(requests)]
+        return await self._begin("run_batch", slot, requests[0].text if requests else None, results)
+
+    async def stream(
+        self, slot: int, request: TaskRequest, audio: Iterator[AudioChunk] | None
+    ) -> "SimFlow[StreamEvent]":
+        """Begin a stream: a piece for every word, and the whole."""
+        del audio
+        result = self._answer(request)
+        words = (result.text or "").split()
+        return await self._begin("stream", slot, request.text, [*(TextDelta(word) for word in words), Final(result)])
+
+    async def close(self) -> None:
+        """Close the sessions, then the weights, whatever of them exists and whether or not it fails."""
+        self._world.require(not self.busy, "no session is closed at work")
+        self._world.require(not self._ended, "close comes before terminate")
+        try:
+            while self.sessions:
+                self.sessions.discard(max(self.sessions))
+            if self.loaded:
+                await self._act("close")
+        finally:
+            self.loaded = False
+
+    async def terminate(self) -> None:
+        """Leave the world."""
+        self._world.require(not (self.sessions or self.loaded or self._ended), "terminate comes last, and once")
+        try:
+            await self._act("terminate")
+        finally:
+            self._ended = True
+            self._world.hosts.remove(self)
+
+    async def advance(self, step: str, slot: int, text: str | None) -> None:
+        """Let one step of a stream or batch take its time."""
+        await self._act(step, slot, text)
+
+    async def _act(self, step: str, slot: int | None = None, text: str | None = None) -> Act:
+        self._world.require(not self._ended, f"no {step} after terminate")
+        return await self._world.act(SimCall(step, self.spec, slot, text))
+
+    async def _seat(self, step: str, slot: int) -> SessionFacts | None:
+        self._world.require(self.loaded and slot not in self.sessions, f"{step} needs weights and a free seat")
+        act = await self._act(step, slot)
+        if act.empty:
+            return None
+        self.sessions.add(slot)
+        return facts_of(self.spec)
+
+    async def _begin(self, step: str, slot: int, text: str | None, items: Sequence[T]) -> "SimFlow[T]":
+        occupied = _Occupied(self, self._world, slot)
+        with occupied:
+            await self._act(step, slot, text)
+            occupied.keep()
+        return SimFlow(self, occupied, slot, text, items)
+
+    def _answer(self, request: TaskRequest) -> TaskResult:
+        revision, style = self.spec.load_options.get("revision", 0), self.spec.session_options.get("style", 0)
+        return TaskResult(text=f"{self.spec.id}@{revision}/{style}|{request.text or ''}")
+
+
+class _Occupied:
+    """A slot at work, until the block ends or, when it is kept, until `leave`."""
+
+    def __init__(self, host: SimHost, world: SimWorld, slot: int) -> None:
+        self._host = host
+        self._slot = slot
+        self._kept = False
+        world.require(slot in host.sessions, "only an open session is called")
+        world.require(slot not in host.busy, "a slot has one call at a time")
+
+    def __enter__(self) -> Self:
+        self._host.busy.add(self._slot)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if not self._kept:
+            self.leave()
+
+    def keep(self) -> None:
+        self._kept = True
+
+    def leave(self) -> None:
+        self._host.busy.discard(self._slot)
+
+
+class SimFlow(Generic[T]):
+    """What a started call yields, one item a step; the slot is at work until it is exhausted or closed."""
+
+    def __init__(self, host: SimHost, occupied: _Occupied, slot: int, text: str | None, items: Sequence[T]) -> None:
+        self._host = host
+        self._occupied = occupied
+        self._slot = slot
+        self._text = text
+        self._items = list(items)
+        self._step: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        if self._ending is not None or not self._items:
+            await self.aclose()
+            raise StopAsyncIteration
+        # The engine works on when its reader is cancelled: so the step is a task of its own.
+        step = self._step or asyncio.ensure_future(self._host.advance("step", self._slot, self._text))
+        self._step = step
+        try:
+            await asyncio.shield(step)
+        except asyncio.CancelledError:
+            step.add_done_callback(_heard)
+            raise
+        except AntiphonError:
+            self._items.clear()
+            raise
+        self._step = None
+        return self._items.pop(0)
+
+    async def aclose(self) -> None:
+        """Wait for the step that runs, then reset the session."""
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
+        if self._step is not None:
+            await asyncio.wait([self._step])
+            _heard(self._step)
+        try:
+            await self._host.advance("reset", self._slot, self._text)
+        except AntiphonError:
+            self._items.clear()  # a fault after the end is nobody's answer
+        finally:
+            self._occupied.leave()
+
+
+class SimCodec:
+    """A `Codec` over plain float32 bytes of one channel at the simulated rate, in memory and at once."""
+
+    async def decode(self, body: BinaryIO) -> Pcm:
+        """View the bytes as audio."""
+        return Pcm.from_bytes(body.read(), RATE)
+
+    async def convert(self, pcm: Pcm, rate: int, channels: int) -> Pcm:
+        """Call the same samples audio of another rate, which is as good in a simulation."""
+        await asyncio.sleep(0)
+        return pcm if (pcm.rate, pcm.channels) == (rate, channels) else Pcm(pcm.samples, rate, channels)
+
+    async def encode(self, pcm: Pcm, audio_format: AudioFormat) -> Encoded:
+        """Give the samples' bytes."""
+        data = pcm.samples.tobytes()
+        return Encoded(io.BytesIO(data), len(data), f"audio/{audio_format}")
+
+    def open_encoder(self, audio_format: AudioFormat, rate: int, channels: int) -> "SimEncoder":
+        """Begin an answer of unknown length."""
+        del rate, channels
+        return SimEncoder(f"audio/{audio_format}")
+
+
+@dataclass(frozen=True, slots=True)
+class SimEncoder:
+    """A `ChunkEncoder` of bare samples."""
+
+    content_type: str
+
+    def header(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    async def feed(self, pcm: Pcm) -> bytes:
+        """Give the samples' bytes."""
+        return pcm.samples.tobytes()
+
+
+def sim_spec(
+    model_id: str, slots: int = 1, *, revision: int = 0, style: int = 0, capacity: int = 16, megabytes: int = 1
+) -> ModelSpec:
+    """A simulated model. `revision` is of its weights and `style` of its sessions; both are in every answer."""
+    return ModelSpec(
+        model_id,
+        "sim",
+        f"/sim/{model_id}",
+        Task.TTS,
+        slots=slots,
+        load_options={"revision": revision, "capacity": capacity, "megabytes": megabytes},
+        session_options={"style": style},
+    )
+
+
+def weight_bytes(spec: ModelSpec) -> int:
+    """How much memory the weights take."""
+    megabytes = spec.load_options.get("megabytes", 1)
+    assert isinstance(megabytes, int)
+    return megabytes * 2**20
+
+
+def capability_of(spec: ModelSpec) -> Capability:
+    """What the simulated family says of a model."""
+    return Capability(frozenset({Task.TTS}), frozenset({Mode.OFFLINE}), RATE, weight_bytes(spec))
+
+
+def facts_of(spec: ModelSpec) -> SessionFacts:
+    """What a simulated session says of itself."""
+    capacity = spec.load_options.get("capacity", 16)
+    assert isinstance(capacity, int)
+    return SessionFacts(spec.family, spec.task, spec.mode, frozenset(Interface), RATE, 1, capacity)
+
+
+def domain_fault(fault: Exception) -> AntiphonError:
+    """What a host makes of an engine's fault: domain errors as they are, the rest as EngineError with its cause."""
+    if isinstance(fault, AntiphonError):
+        return fault
+    wrapped = EngineError(f"the engine failed ({type(fault).__name__})")
+    wrapped.__cause__ = fault
+    return wrapped
+
+
+def _heard(step: Awaitable[None]) -> None:
+    """Retrieve a fault that nobody waits for any more."""
+    if isinstance(step, asyncio.Task) and step.done() and not step.cancelled():
+        step.exception()

@@ -1,0 +1,163 @@
+"""The cells `ops.loading.*`: what meets a model whose pool is half built. Each names a mutant that it kills."""
+
+from conformance_ops import (
+    answers,
+    cold_model,
+    comes_to,
+    fill,
+    first,
+    last,
+    last_of_load,
+    loading,
+    refusal,
+    said,
+    seen,
+    standing,
+)
+from conformance_plugin import cell
+
+
+@cell("ops.loading.inference")
+def test_ops_loading_inference(server, slots):
+    # Mutant: `Residents.pool` starts an attempt for each who finds no pool.
+    model = cold_model(server)
+    with model.checkpoint.held("load"):
+        calls, texts = fill(model, slots, queued=2)
+        model.checkpoint.wait_for("load")
+        waiting = standing("loading", slots=slots, leases=["infer"] * slots, queue=["infer", "infer"])
+        assert seen(model) == waiting
+
+    told = answers(calls)
+    assert [it.text for it in told] == texts
+    assert len({it.session for it in told[:slots]}) == slots
+    assert len(model.checkpoint.events("load")) == 1
+    assert len(model.checkpoint.events("clone")) == slots - 1
+    if slots == 1:  # with more, several run at once, and whose thread tells of it first is no order
+        assert model.runs() == texts
+    assert sorted(model.runs()) == sorted(texts)
+    built = last(model.checkpoint, last_of_load(slots))
+    assert built < first(model.checkpoint, "prepare") < first(model.checkpoint, "run")
+    assert seen(model) == standing("ready", slots=slots)
+
+
+@cell("ops.loading.register")
+def test_ops_loading_register(server, slots):
+    # Mutant: `Registrar.replace` takes any registration for an unchanged one.
+    with loading(server, slots, queued=1) as (model, calls, texts):
+        replacement = model.replacement("v2")
+        register = model.register(path=str(replacement.path), mode="streaming")
+        model.wait_queue("infer", "load")
+        later = model.infer("later")
+        queue = ["infer", "load", "infer"]
+        comes_to(model, standing("loading", slots=slots, leases=["infer"] * slots, queue=queue))
+
+    assert register.ok()["loaded"] is True
+    assert said(calls) == [("v1", text) for text in texts]
+    assert said([later]) == [("v2", "later")]
+    assert last(model.checkpoint, "ran") < first(model.checkpoint, "destroy")
+    assert seen(model) == standing("ready", slots=slots, mode="streaming")
+
+
+@cell("ops.loading.unload")
+def test_ops_loading_unload(server, slots):
+    # Mutant: `unload` returns at once when there is no pool.
+    with loading(server, slots, queued=1) as (model, calls, texts):
+        unload = model.unload()
+        queue = ["infer", "unload"]
+        comes_to(model, standing("loading", slots=slots, leases=["infer"] * slots, queue=queue))
+
+    assert unload.ok()["loaded"] is False
+    assert said(calls) == [("v1", text) for text in texts]
+    assert last(model.checkpoint, "ran") < first(model.checkpoint, "destroy")
+    assert seen(model) == standing("unloaded", slots=slots)
+
+
+@cell("ops.loading.bulk_unload")
+def test_ops_loading_bulk_unload(server, slots):
+    # Mutant: `_unloads_in_bulk` asks for a pool, as the serial runtime does.
+    other = server.new_model()
+    with loading(server, slots, queued=1) as (model, calls, texts):
+        bulk = server.bulk_unload(model, other)
+        comes_to(other, standing("unloaded", slots=slots))
+        queue = ["infer", "bulk_unload"]
+        assert seen(model) == standing("loading", slots=slots, leases=["infer"] * slots, queue=queue)
+
+    assert bulk.ok() == {"unloaded": [model.id, other.id], "not_found": []}
+    assert said(calls) == [("v1", text) for text in texts]
+    assert last(other.checkpoint, "closed") < first(model.checkpoint, "run")
+    assert last(model.checkpoint, "ran") < first(model.checkpoint, "destroy")
+    assert seen(model) == standing("unloaded", slots=slots)
+
+
+@cell("ops.loading.evict")
+def test_ops_loading_evict(fresh_server, slots):
+    # Mutant: `_RESIDENT` leaves LOADING out.
+    server = fresh_server("residency_limit_2")
+    with loading(server, slots) as (model, calls, _):
+        undisturbed = standing("loading", slots=slots, leases=["infer"] * slots)
+        idle = server.new_model()
+        busy = server.new_model()  # in the place of the idle one
+        comes_to(idle, standing("unloaded", slots=slots))
+        assert seen(model) == undisturbed
+
+        with busy.checkpoint.held("run"):
+            working, _ = fill(busy, slots)
+            assert refusal(idle.infer("no room")) == (503, "server_busy", None)
+            assert seen(model) == undisturbed
+        assert len(said(working)) == slots
+
+    assert len(said(calls)) == slots
+    assert len(model.checkpoint.events("load")) == 1
+    assert seen(model) == standing("ready", slots=slots)
+
+
+@cell("ops.loading.evict")
+def test_ops_loading_evict_with_time_to_wait(fresh_server, slots):
+    # Mutant: `WaitingRoom.retry` serves the youngest.
+    server = fresh_server("residency_wait")
+    first_waiter, second_waiter = cold_model(server), cold_model(server)
+    with loading(server, slots) as (model, calls, _), first_waiter.checkpoint.held("run"):
+        waiting = [first_waiter.infer("first")]
+        comes_to(first_waiter, standing("unloaded", slots=slots, leases=["infer"]))
+        waiting.append(second_waiter.infer("second"))
+        comes_to(second_waiter, standing("unloaded", slots=slots, leases=["infer"]))
+        assert seen(model) == standing("loading", slots=slots, leases=["infer"] * slots)
+
+        model.checkpoint.release(last_of_load(slots))
+        comes_to(first_waiter, standing("ready", slots=slots, leases=["infer"]))
+        assert seen(second_waiter) == standing("unloaded", slots=slots, leases=["infer"])
+
+    assert len(said(calls)) == slots
+    assert said(waiting) == [("v1", "first"), ("v1", "second")]
+    assert last(first_waiter.checkpoint, "ran") < first(second_waiter.checkpoint, "load")
+    for evicted in (model, first_waiter):
+        comes_to(evicted, standing("unloaded", slots=slots))
+    assert seen(second_waiter) == standing("ready", slots=slots)
+
+
+@cell("ops.loading.evict")
+def test_ops_loading_evict_at_the_end_of_the_wait(fresh_server, slots):
+    # Mutant: `WaitingRoom._expire` refuses nobody who still waits.
+    server = fresh_server("residency_limit_1", residency_wait_ms=50)
+    newcomer = cold_model(server)
+    with loading(server, slots) as (model, calls, _):
+        refused = newcomer.infer("no room")
+        assert refusal(refused) == (503, "server_busy", None)
+        assert "within" in refused.result().json()["error"]["message"]  # it was waited for
+        assert seen(model) == standing("loading", slots=slots, leases=["infer"] * slots)
+
+    assert len(said(calls)) == slots
+    assert seen(model) == standing("ready", slots=slots)
+    assert newcomer.checkpoint.events() == []
+
+
+@cell("ops.loading.status")
+def test_ops_loading_status(server, slots):
+    # Mutant: `_build` sets `entry.facts` once the primary is open.
+    with loading(server, slots) as (model, calls, texts):
+        assert len(model.checkpoint.events("loaded")) == 1  # weights are there, sessions not all
+        assert seen(model) == standing("loading", slots=slots, leases=["infer"] * slots)
+
+    assert said(calls) == [("v1", text) for text in texts]
+    assert len(model.checkpoint.events("load")) == 1
+    assert seen(model) == standing("ready", slots=slots)

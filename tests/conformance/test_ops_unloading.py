@@ -1,0 +1,91 @@
+"""The cells `ops.unloading.*`: what meets a model whose teardown is not over. Each names a mutant that it kills."""
+
+from conformance_ops import comes_to, fill, first, last, said, seen, standing, unloading
+from conformance_plugin import cell
+
+
+@cell("ops.unloading.inference")
+def test_ops_unloading_inference(server, slots):
+    # Mutant: `destroy` starts `pool.close()` and does not await it.
+    with unloading(server, slots) as (model, unload):
+        request = model.infer("later")
+        comes_to(model, standing("unloading", slots=slots, leases=["unload"], queue=["infer"]))
+
+    assert (unload.ok()["loaded"], said([request])) == (False, [("v1", "later")])
+    assert first(model.checkpoint, "closed") < last(model.checkpoint, "load") < first(model.checkpoint, "run")
+    assert seen(model) == standing("ready", slots=slots)
+
+
+@cell("ops.unloading.register")
+def test_ops_unloading_register(server, slots):
+    # Mutant: `Gate._admits` grants a manager beside another.
+    with unloading(server, slots) as (model, unload):
+        replacement = model.replacement("v2")
+        register = model.register(path=str(replacement.path))
+        comes_to(model, standing("unloading", slots=slots, leases=["unload"], queue=["load"]))
+
+    assert (unload.ok()["loaded"], register.ok()["loaded"]) == (False, True)
+    assert first(model.checkpoint, "closed") < first(replacement, "load")
+    assert seen(model) == standing("ready", slots=slots)
+    assert said([model.infer("new")]) == [("v2", "new")]
+
+
+@cell("ops.unloading.unload")
+def test_ops_unloading_unload(server, slots):
+    # Mutant: `unload` returns at once when there is no pool.
+    with unloading(server, slots) as (model, earlier):
+        later = model.unload()
+        comes_to(model, standing("unloading", slots=slots, leases=["unload"], queue=["unload"]))
+
+    assert (earlier.ok()["loaded"], later.ok()["loaded"]) == (False, False)
+    assert len(model.checkpoint.events("destroy")) == slots + 1  # each session and the weights, once
+    assert seen(model) == standing("unloaded", slots=slots)
+
+
+@cell("ops.unloading.bulk_unload")
+def test_ops_unloading_bulk_unload(server, slots):
+    # Mutant: `unload_many` awaits all claims before it frees a model.
+    other = server.new_model()
+    with unloading(server, slots) as (model, unload):
+        bulk = server.bulk_unload(model, other)
+        comes_to(model, standing("unloading", slots=slots, leases=["unload"], queue=["bulk_unload"]))
+        comes_to(other, standing("unloaded", slots=slots))
+
+    assert bulk.ok() == {"unloaded": [model.id, other.id], "not_found": []}
+    assert unload.ok()["loaded"] is False
+    assert last(other.checkpoint, "closed") < last(model.checkpoint, "closed")
+    assert seen(model) == standing("unloaded", slots=slots)
+
+
+@cell("ops.unloading.evict")
+def test_ops_unloading_evict(fresh_server, slots):
+    # Mutant: `_RESIDENT` includes UNLOADING, so that `kept` leaves for `third`.
+    server = fresh_server("residency_limit_2")
+    kept = server.new_model()
+    with unloading(server, slots) as (model, unload):
+        third = server.new_model()  # there is room: the one that is being retired counts no more
+        assert seen(kept) == seen(third) == standing("ready", slots=slots)
+
+        with third.checkpoint.held("run"):
+            busy, _ = fill(third, slots)
+            fourth = server.new_model()  # and the next victim is the idle one, for itself
+            comes_to(kept, standing("unloaded", slots=slots))
+            assert seen(third) == standing("ready", slots=slots, leases=["infer"] * slots)
+        assert seen(model) == standing("unloading", slots=slots, leases=["unload"])
+
+    assert unload.ok()["loaded"] is False
+    assert len(said(busy)) == slots
+    assert len(model.checkpoint.events("destroy")) == slots + 1
+    assert seen(model) == standing("unloaded", slots=slots)
+    assert seen(fourth) == standing("ready", slots=slots)
+
+
+@cell("ops.unloading.status")
+def test_ops_unloading_status(server, slots):
+    # Mutant: `detach` leaves `entry.facts`.
+    with unloading(server, slots) as (model, unload):
+        assert seen(model) == standing("unloading", slots=slots, leases=["unload"])
+        assert model.checkpoint.events("closed") == []  # the weights are still there
+
+    unload.ok()
+    assert seen(model) == standing("unloaded", slots=slots)

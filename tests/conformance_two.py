@@ -1,0 +1,183 @@
+"""Two models, A and B, in the starting situations of the `two.*` cells, and what status must show of them.
+
+It starts what a situation consists of and lets go of it; what follows from that is for the cells to say.
+"""
+
+from dataclasses import dataclass
+
+from antiphon.testing import ControlledCheckpoint
+from conformance_client import Pending, eventually
+from conformance_server import Model, Server, answer_of
+
+CAPACITY = 4
+"""The slots that a controlled session advertises."""
+
+INFER, LOAD, UNLOAD, BULK = ("infer",), ("load",), ("unload",), ("bulk_unload",)
+REQUEST = ["prepare", "run", "ran"]
+"""What an engine announces of one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a model stands: its state, and the operations that hold a lease on it or wait for one, in order."""
+
+    state: str
+    leases: tuple[str, ...] = ()
+    queue: tuple[str, ...] = ()
+
+
+READY, UNLOADED = Standing("ready"), Standing("unloaded")
+
+
+def pool_steps(slots: int) -> list[str]:
+    """What an engine announces of a load."""
+    return ["load", "loaded", "open", *["clone"] * (slots - 1)]
+
+
+def teardown_steps(slots: int) -> list[str]:
+    """What an engine announces of a teardown."""
+    return [*["destroy", "session_closed"] * slots, "destroy", "closed"]
+
+
+def steps(checkpoint: ControlledCheckpoint) -> list[str]:
+    """All that was announced in a folder, in order."""
+    return [event.step for event in checkpoint.events()]
+
+
+def last_t(checkpoint: ControlledCheckpoint, step: str) -> float:
+    """When a step was last announced. Units: monotonic seconds."""
+    return checkpoint.events(step)[-1].t
+
+
+def reconfigure(model: Model, revision: str = "v2") -> tuple[Pending, ControlledCheckpoint]:
+    """Register another checkpoint under the model's id: the call, and the checkpoint."""
+    checkpoint = model.replacement(revision)
+    return model.register(path=str(checkpoint.path)), checkpoint
+
+
+class TwoModels:
+    """A and B, with the older work that a situation begins with.
+
+    Where it begins with an operation on A, that is `manager`, and `replacement` the checkpoint that it registers.
+    """
+
+    manager: Pending
+    replacement: ControlledCheckpoint
+
+    def __init__(self, server: Server, *, a_loaded: bool = True) -> None:
+        self.a = server.new_model(loaded=a_loaded)
+        self.b = server.new_model()
+        self._server = server
+        self._older: dict[Model, list[tuple[str, Pending]]] = {self.a: [], self.b: []}
+        self._known: dict[Model, int] = {}
+        self.begin()
+
+    def begin(self) -> "TwoModels":
+        """Say that the situation is reached: `since` tells what comes after this."""
+        self._known = {it: len(it.checkpoint.events()) for it in (self.a, self.b)}
+        return self
+
+    def since(self, model: Model) -> list[str]:
+        """What the engine of the model's first checkpoint has announced since the situation was reached."""
+        return steps(model.checkpoint)[self._known[model] :]
+
+    def load_older(self, model: Model, count: int) -> None:
+        """Have an unloaded model load, and be held at that, for `count` requests in its slots."""
+        loads = len(model.checkpoint.events("load"))
+        model.checkpoint.hold("load")
+        for number in range(count):
+            self._infer_older(model, f"older {number}")
+        model.wait_listed(active_slots=count)
+        model.checkpoint.wait_for("load", loads + 1)
+
+    def run_older(self, model: Model, count: int) -> None:
+        """Have a ready model run `count` requests in all, each of which is held."""
+        for number in range(len(self._older[model]), count):
+            text = f"older {number}"
+            model.checkpoint.hold("run", text)
+            self._infer_older(model, text)
+            model.checkpoint.wait_for("run", text=text)
+
+    def queue_older(self, model: Model) -> None:
+        """Have one more request, "queued", wait behind those that run; nothing will hold its own run."""
+        self._infer_older(model, "queued")
+        model.wait_queue("infer")
+
+    def finish(self, model: Model) -> None:
+        """Let go of everything in the model, and have the older requests answered, each by the revision it came for."""
+        model.unhold()
+        for text, call in self._older[model]:
+            answer = answer_of(call)
+            assert (answer.revision, answer.text) == ("v1", text)
+
+    def finish_first(self, model: Model, count: int) -> None:
+        """Let go of the first `count` older requests that run, and have them answered."""
+        for text, call in self._older[model][:count]:
+            model.checkpoint.release("run", text)
+            assert answer_of(call).text == text
+
+    def wait(self, *, a: Standing, b: Standing) -> None:
+        """Wait until both models stand like this; it must be how they stay."""
+        eventually(self._standings, lambda seen: seen == (a, b), f"{(a, b)}")
+        self.show(a=a, b=b)
+
+    def show(self, *, a: Standing, b: Standing) -> None:
+        """Assert that both models stand like this now: the whole of their status, and of their entries in the list."""
+        shown = self._shown()
+        assert shown == [self._whole(it, wanted) for it, wanted in ((self.a, a), (self.b, b))]
+        for status in shown:
+            listed = self._server.client.call("GET", f"/v1/models/{status['id']}").json()
+            for name in ("loaded", "slots", "active_slots", "queued_requests", "max_parallel_slots"):
+                assert (name, listed[name]) == (name, status[name])
+
+    def _infer_older(self, model: Model, text: str) -> None:
+        self._older[model].append((text, model.infer(text)))
+
+    def _standings(self) -> tuple[Standing, ...]:
+        return tuple(Standing(it["state"], _operations(it["leases"]), _operations(it["queue"])) for it in self._shown())
+
+    def _shown(self) -> list[dict[str, object]]:
+        """The status of A and B, at one moment, less what is measured and the numbers of the slots."""
+        of_id = {it["id"]: it for it in self._server.status()["models"]}
+        return [_plain(of_id[it.id]) for it in (self.a, self.b)]
+
+    def _whole(self, model: Model, it: Standing) -> dict[str, object]:
+        """What status must say of a model that stands like this.
+
+        In none of these situations does a model that is not ready have a pool that could be used.
+        """
+        ready = it.state == "ready"
+        return {
+            "id": model.id,
+            "state": it.state,
+            "loaded": ready,
+            "slots": self._server.slots,
+            "active_slots": it.leases.count("infer"),
+            "queued_requests": it.queue.count("infer"),
+            "max_parallel_slots": CAPACITY if ready else None,
+            "waiting": len(it.queue),
+            "leases": [{"kind": _kind(each), "operation": each, "whole": each != "infer"} for each in it.leases],
+            "queue": [
+                {"position": at, "kind": _kind(each), "operation": each} for at, each in enumerate(it.queue, start=1)
+            ],
+            "last_error": None,
+        }
+
+
+def _plain(status: dict[str, object]) -> dict[str, object]:
+    """A model's status without ages, estimates and slot numbers; no two leases may be on one slot."""
+    slots = [lease["slot"] for lease in status["leases"]]
+    assert len(set(slots)) == len(slots)
+    leases = [
+        {"kind": it["kind"], "operation": it["operation"], "whole": it["slot"] is None} for it in status["leases"]
+    ]
+    queue = [{name: it[name] for name in ("position", "kind", "operation")} for it in status["queue"]]
+    return {**status, "leases": leases, "queue": queue}
+
+
+def _operations(claims: list[dict[str, object]]) -> tuple[str, ...]:
+    return tuple(it["operation"] for it in claims)
+
+
+def _kind(operation: str) -> str:
+    return "request" if operation == "infer" else "management"
