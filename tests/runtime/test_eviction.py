@@ -191,3 +191,13 @@ async def test_without_a_limit_nobody_leaves(stage):
     models(stage)
     await stage.bring("a", "b", "c")
     assert loaded(stage) == "abc"
+
+
+@two
+async def test_the_models_that_load_at_the_start_do_not_drive_each_other_out(stage):
+    for name in "abcd":
+        stage.model(name, lazy=name == "b")
+    await stage.runtime.start()
+    await stage.runtime._tasks.join()
+    assert loaded(stage) == "ac"
+    assert stage.checkpoint("d").events("load") == []

@@ -72,8 +72,9 @@ class ModelRuntime:
         return tuple(self._status(entry) for entry in self._residents.registry)
 
     async def start(self) -> None:
-        """Begin to load the models that are not lazy, one after another."""
+        """Begin to load the models that are not lazy, one after another, the first ones where not all have room."""
         eager = [entry.id for entry in self._residents.registry if not entry.registration.lazy]
+        eager = eager[: self._ports.limits.max_loaded_models or None]  # or they would drive each other out
         self._tasks.start(self._load_each(eager)).add_done_callback(log_unheard)
 
     async def run(self, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]) -> T:
