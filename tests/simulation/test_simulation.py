@@ -6,46 +6,17 @@
 import logging
 import multiprocessing
 import os
-from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
 
 import pytest
 
 from antiphon.residency.lifecycle import TRANSITIONS
 from sim_history import draw, minimal
-from sim_journal import replay
 from sim_play import REASONS, play
+from sim_tally import Tally, played
 
 SEEDS = range(*map(int, os.environ.get("ANTIPHON_SEEDS", "0:4000").split(":")))
 BLOCK = 100
-
-
-@dataclass
-class Tally:
-    """What a block of seeds came to."""
-
-    failed: list[int] = field(default_factory=list)
-    unlike: list[int] = field(default_factory=list)
-    edges: Counter = field(default_factory=Counter)
-    reasons: Counter = field(default_factory=Counter)
-    answered: int = 0
-
-
-def played(seeds: range) -> Tally:
-    """Play a block of seeds; runs in a process of its own."""
-    logging.disable(logging.CRITICAL)
-    tally = Tally()
-    for seed in seeds:
-        report = play(draw(seed))
-        tally.edges += report.edges
-        tally.reasons += report.reasons
-        tally.answered += report.answered
-        if report.findings:
-            tally.failed.append(seed)
-        if replay(report.journal.lines) != report.journal.lines:
-            tally.unlike.append(seed)
-    return tally
 
 
 @pytest.fixture(scope="module")
