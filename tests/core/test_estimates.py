@@ -5,7 +5,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from antiphon.admission.estimates import RunTimes, retry_after_s, wait_estimate_s, wait_estimates_s
+from antiphon.admission.estimates import RunTimes, drain_s, retry_after_s, wait_estimate_s, wait_estimates_s
 from antiphon.admission.gate import Gate, GateView
 from antiphon.vocabulary.errors import InvariantError
 from antiphon.vocabulary.states import Operation
@@ -166,3 +166,20 @@ def test_one_that_is_refused_would_wait_as_the_next_in_the_queue_does(slots: int
         before, after = view(slots, *queue, now=4), view(slots, *queue, INFER, now=4)
         if after.waiting > before.waiting:
             assert retry_after_s(before, 10) == wait_estimates_s(after, 10)[-1]
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4])
+def test_a_manager_that_came_now_would_wait_as_the_next_manager_in_the_queue_does(slots: int) -> None:
+    for claims in product([INFER, UNLOAD], repeat=4):
+        after = view(slots, *claims, UNLOAD, now=1)
+        wait = wait_estimate_s(after, len(after.queue), 10) if after.queue else 0
+        assert drain_s(view(slots, *claims, now=1), 10) == wait
+
+
+def test_an_idle_model_is_drained_already() -> None:
+    assert drain_s(view(4), 10) == 0
+
+
+def test_a_manager_waits_for_the_last_slot_where_a_request_takes_the_first() -> None:
+    busy = view(2, INFER, INFER, now=6, since=(0, 4))
+    assert (retry_after_s(busy, 10), drain_s(busy, 10)) == (4, 8)

@@ -165,3 +165,18 @@ def test_after_a_publication_that_failed_the_next_one_succeeds() -> None:
         "queued": False,
         "overtaken": False,
     }
+
+
+def test_an_addition_can_be_taken_back() -> None:
+    made = scheduler("a", "b")
+    made.remove("a")
+    with pytest.raises(InvariantError):
+        made.gate("a")
+    assert made.gate("b").name == "b"
+    made.add(Gate("a", 2))
+    assert made.gate("a").capacity == 2
+
+
+def test_what_was_never_added_cannot_be_taken_back() -> None:
+    with pytest.raises(InvariantError):
+        scheduler("a").remove("b")
