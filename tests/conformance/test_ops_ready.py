@@ -16,7 +16,8 @@ def test_ops_ready_inference(server, slots):
     told = answers(calls)
     assert [it.text for it in told] == texts
     assert len({it.session for it in told[:slots]}) == slots
-    assert model.runs()[slots:] == texts[slots:]
+    queued = model.runs()[slots:]  # with more slots they run at once, and whose thread tells of it first is no order
+    assert (queued if slots == 1 else sorted(queued)) == texts[slots:]
     assert len(model.checkpoint.events("load")) == 1
     assert seen(model) == standing("ready", slots=slots)
 

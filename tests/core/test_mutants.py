@@ -155,7 +155,7 @@ MUTANTS = [
     ),
     Mutant("whole rounds of the unlisted are dropped", estimates, "seconds + rounds * mean_run_s", "seconds"),
     Mutant("the rest of the unlisted is dropped", estimates, "in range(rest)", "in range(0)"),
-    Mutant("unlisted managers are free", estimates, "managers * mean_run_s if managers", "0 if managers"),
+    Mutant("unlisted managers are free", estimates, "+ managers * mean_run_s]", "+ 0]"),
     Mutant(
         "the listed count twice",
         estimates,

@@ -139,7 +139,7 @@ def test_more_slots_than_the_audit_list_allows_are_refused_at_the_start(tmp_path
     ("fields", "named"),
     [
         ({"family": "nothing"}, "nothing"),
-        ({"pinned": True}, "models[0].pinned"),
+        ({"voice_presets": {}}, "models[0].voice_presets"),
     ],
 )
 def test_a_model_that_cannot_be_served_is_one_line(tmp_path, fields, named):
