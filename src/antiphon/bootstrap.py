@@ -1,6 +1,5 @@
 """The composition root: from a configuration to a runtime, its services and a listening server."""
 
-import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +8,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from antiphon.audio.decode import DecodeLimits
-from antiphon.config import ServerConfig, build_config, model_registration
+from antiphon.config import ServerConfig, build_config, model_registration, usable_cores
 from antiphon.http.app import HttpLimits, Services, create_app
 from antiphon.http.server import Listener, address_of, bind
 from antiphon.observability.log import LogObserver
@@ -76,7 +75,7 @@ def installed_config(models_root: Path | None, flags: dict[str, object], *, para
     )
     if not parallel_jobs:
         return config
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     for model, registration in zip(models, config.registrations(), strict=True):
         model["slots"] = min(cores, audited_slots(registration.spec))
     return build_config(
@@ -89,7 +88,7 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
     codec = ThreadCodec(
         DecodeLimits(max_seconds=config.max_audio_seconds),
         config.max_pending_audio_mb * _MIB,
-        threads=len(os.sched_getaffinity(0)),
+        threads=usable_cores(),
     )
 
     def make_host(spec: ModelSpec) -> SlotHost:

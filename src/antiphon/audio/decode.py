@@ -14,16 +14,12 @@ from antiphon.audio.limits import DecodeLimits
 from antiphon.audio.samples import presentable
 from antiphon.audio.wav import open_wav
 from antiphon.vocabulary.audio import BYTES_PER_SAMPLE, Pcm
-from antiphon.vocabulary.spool import PcmWriter
+from antiphon.vocabulary.spool import PcmWriter, accept_all
 
 __all__ = ["DecodeLimits", "decode"]
 
 
-def _accept_all(size: int) -> None:
-    """The default budget: it refuses nothing."""
-
-
-def decode(body: BinaryIO, limits: DecodeLimits, on_growth: Callable[[int], None] = _accept_all) -> Pcm:
+def decode(body: BinaryIO, limits: DecodeLimits, on_growth: Callable[[int], None] = accept_all) -> Pcm:
     """Decode an upload at its native rate and channels: interleaved float32, finite; floats beyond -1..1 are kept.
 
     `body` must be seekable; it is read from its start and stays open. `on_growth` is told each block's size in bytes

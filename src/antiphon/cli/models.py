@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from antiphon.cli.faults import one_line_errors
 from antiphon.packages import (
     Catalogue,
     Installer,
@@ -36,7 +37,7 @@ SomeIds = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Pack
 @app.command("list")
 def list_packages(models_root: ModelsRoot = None) -> None:
     """Show every package of the catalogue, and the installed ones that are not in it."""
-    with _one_line_errors():
+    with one_line_errors():
         installer = _installer(models_root)
         catalogue = shipped_catalogue()
         rows: list[tuple[str, ...]] = [("ID", "TASK", "FAMILY", "DOWNLOAD", "INSTALLED", "STATE", "LICENCE")]
@@ -57,7 +58,7 @@ def install(
     models_root: ModelsRoot = None,
 ) -> None:
     """Download, verify and install packages; what is installed and intact is left alone."""
-    with _one_line_errors():
+    with one_line_errors():
         packages = _chosen(shipped_catalogue(), ids or [], default=default, everything=everything)
         installer = _installer(models_root)
         with _progress_display(packages) as show:
@@ -72,7 +73,7 @@ def remove(
     models_root: ModelsRoot = None,
 ) -> None:
     """Remove installed packages."""
-    with _one_line_errors():
+    with one_line_errors():
         installer = _installer(models_root)
         for package_id in ids:
             installer.remove(package_id)
@@ -82,7 +83,7 @@ def remove(
 @app.command()
 def verify(ids: SomeIds = None, models_root: ModelsRoot = None) -> None:
     """Read every file of the installed packages and compare it with its recorded SHA-256; exits 1 at any fault."""
-    with _one_line_errors():
+    with one_line_errors():
         installer = _installer(models_root)
         chosen = ids or installer.installed()
         if not chosen:
@@ -99,15 +100,6 @@ def verify(ids: SomeIds = None, models_root: ModelsRoot = None) -> None:
 
 def _installer(models_root: Path | None) -> Installer:
     return Installer(models_root or default_models_root())
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    try:
-        yield
-    except PackageError as error:
-        typer.echo(f"antiphon: {error.message}", err=True)
-        raise typer.Exit(1) from error
 
 
 def _chosen(catalogue: Catalogue, ids: Sequence[str], *, default: bool, everything: bool) -> tuple[Package, ...]:

@@ -1,6 +1,14 @@
 """The server's configuration, from a file and flags to frozen values; it opens no model and knows no HTTP."""
 
 from antiphon.config.loading import build_config, load_config, model_registration
-from antiphon.config.schema import ModelConfig, ServerConfig, Surroundings
+from antiphon.config.schema import ModelConfig, ServerConfig, Surroundings, usable_cores
 
-__all__ = ["ModelConfig", "ServerConfig", "Surroundings", "build_config", "load_config", "model_registration"]
+__all__ = [
+    "ModelConfig",
+    "ServerConfig",
+    "Surroundings",
+    "build_config",
+    "load_config",
+    "model_registration",
+    "usable_cores",
+]

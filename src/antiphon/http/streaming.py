@@ -103,6 +103,11 @@ def event(data: Mapping[str, object]) -> bytes:
     return b"data: " + json_bytes(data) + b"\n\n"
 
 
+def json_answer(content: object, headers: Mapping[str, str] | None = None) -> Response:
+    """A whole answer in JSON."""
+    return Response(json_bytes(content), media_type="application/json", headers=headers)
+
+
 def json_bytes(content: object) -> bytes:
     """JSON as all answers have it: UTF-8, and never a NaN."""
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

@@ -11,7 +11,7 @@ SPILL_BYTES = 16 * 1024 * 1024
 """Decoded audio above this size lives in an unlinked file, so that the kernel may page it out."""
 
 
-def _accept_all(size: int) -> None:
+def accept_all(size: int) -> None:
     """The default budget: it refuses nothing."""
 
 
@@ -22,7 +22,7 @@ class PcmWriter:
     raise to refuse it. Use it as a context manager: leaving it without `finish` drops what was collected.
     """
 
-    def __init__(self, rate: int, channels: int = 1, on_growth: Callable[[int], None] = _accept_all) -> None:
+    def __init__(self, rate: int, channels: int = 1, on_growth: Callable[[int], None] = accept_all) -> None:
         self.rate = rate
         self.channels = channels
         self.size_bytes = 0

@@ -10,7 +10,7 @@ from antiphon.http.bodies import read_json
 from antiphon.http.fields import busy_timeout_ms, called
 from antiphon.http.routing import post
 from antiphon.http.schemas import BulkUnloadAllBody, BulkUnloadBody, LoadBody, UnloadBody, operation
-from antiphon.http.streaming import json_bytes
+from antiphon.http.streaming import json_answer
 from antiphon.runtime.api import Foresight, Unloaded
 from antiphon.service.models import ModelService
 
@@ -31,9 +31,9 @@ def add_management_routes(router: APIRouter, service: ModelService) -> None:
         fields = body.model_extra or {}
         with called({"model": "id"}):
             if body.dry_run:
-                return _answer(foresight_json(await service.foresee_load(body.id, fields)))
+                return json_answer(foresight_json(await service.foresee_load(body.id, fields)))
             view = await service.load(body.id, fields, busy_timeout_ms(request), body.strategy)
-        return _answer({"id": body.id, "loaded": view.loaded})
+        return json_answer({"id": body.id, "loaded": view.loaded})
 
     @post(router, "/v1/models/unload", operation(UnloadBody))
     async def unload(request: Request) -> Response:
@@ -42,9 +42,9 @@ def add_management_routes(router: APIRouter, service: ModelService) -> None:
         body = await read_json(request, UnloadBody, _BODY_BYTES, require_json=True)
         with called({"model": "id"}):
             if body.dry_run:
-                return _answer(foresight_json(service.foresee_unload(body.id)))
+                return json_answer(foresight_json(service.foresee_unload(body.id)))
             view = await service.unload(body.id, busy_timeout_ms(request))
-        return _answer({"id": body.id, "loaded": view.loaded})
+        return json_answer({"id": body.id, "loaded": view.loaded})
 
     @post(router, "/v1/tasks/unload_models", operation(BulkUnloadBody, waits=False))
     async def unload_models(request: Request) -> Response:
@@ -64,8 +64,8 @@ def add_management_routes(router: APIRouter, service: ModelService) -> None:
 async def _unload_many(service: ModelService, model_ids: Sequence[str] | None, *, dry_run: bool) -> Response:
     if dry_run:
         foresight, told = service.foresee_unload_many(model_ids)
-        return _answer({**foresight_json(foresight), **_unloaded_json(told)})
-    return _answer(_unloaded_json(await service.unload_many(model_ids)))
+        return json_answer({**foresight_json(foresight), **_unloaded_json(told)})
+    return json_answer(_unloaded_json(await service.unload_many(model_ids)))
 
 
 def _unloaded_json(told: Unloaded) -> dict[str, object]:
@@ -84,7 +84,3 @@ def foresight_json(foresight: Foresight) -> dict[str, object]:
         "memory": {"free_bytes": foresight.free_bytes, "needed_bytes": foresight.needed_bytes},
         "estimate_ms": None if estimate_s is None else round(estimate_s * 1000),
     }
-
-
-def _answer(content: object) -> Response:
-    return Response(json_bytes(content), media_type="application/json")

@@ -5,7 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.admission.gate import LeaseView, WaiterView
-from antiphon.http.streaming import json_bytes
+from antiphon.http.streaming import json_answer
 from antiphon.runtime.api import ModelStatus, ModelView
 from antiphon.service.models import ModelService
 from antiphon.vocabulary.errors import InvalidRequest
@@ -22,17 +22,17 @@ def add_model_routes(router: APIRouter, service: ModelService) -> None:
     @router.get("/v1/models")
     async def models() -> Response:
         """All models, in OpenAI's list."""
-        return _answer({"object": "list", "data": [model_json(view) for view in service.views()]})
+        return json_answer({"object": "list", "data": [model_json(view) for view in service.views()]})
 
     @router.get("/v1/models/{model_id:path}")
     async def model(model_id: str) -> Response:
         """One model."""
-        return _answer(model_json(service.view(model_id)))
+        return json_answer(model_json(service.view(model_id)))
 
     @router.get("/v1/status")
     async def status() -> Response:
         """Every model with its leases and its queue, all at one moment."""
-        return _answer({"models": [status_json(status) for status in service.status()]})
+        return json_answer({"models": [status_json(status) for status in service.status()]})
 
     @router.get("/v1/audio/voices")
     async def voices(request: Request) -> Response:
@@ -41,7 +41,7 @@ def add_model_routes(router: APIRouter, service: ModelService) -> None:
         if not model_id:
             raise InvalidRequest("model: the id of a model is wanted", param="model")
         view = service.view(model_id)
-        return _answer({"model": model_id, "voices": [{"id": name} for name in view.capability.voices]})
+        return json_answer({"model": model_id, "voices": [{"id": name} for name in view.capability.voices]})
 
 
 def model_json(view: ModelView) -> dict[str, object]:
@@ -105,7 +105,3 @@ def _waiter_json(waiter: WaiterView, wait_s: float | None) -> dict[str, object]:
         "estimate_ms": None if wait_s is None else round(wait_s * 1000),
         "waits_for": list(waiter.waits_for),
     }
-
-
-def _answer(content: object) -> Response:
-    return Response(json_bytes(content), media_type="application/json")

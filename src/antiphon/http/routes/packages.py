@@ -7,7 +7,7 @@ from starlette.responses import Response
 from antiphon.http.bodies import read_json
 from antiphon.http.routing import post
 from antiphon.http.schemas import ModelsRootBody, operation
-from antiphon.http.streaming import json_bytes
+from antiphon.http.streaming import json_answer
 from antiphon.service.models import ModelService
 from antiphon.service.models_root import ModelsRoot
 
@@ -33,4 +33,4 @@ def add_package_routes(router: APIRouter, models: ModelService, root: ModelsRoot
 
 
 def _answer(root: ModelsRoot) -> Response:
-    return Response(json_bytes({"path": str(root.path)}), media_type="application/json")
+    return json_answer({"path": str(root.path)})

@@ -15,7 +15,7 @@ from antiphon.http.fields import busy_timeout_ms, called, open_audio
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
 from antiphon.http.schemas import TaskBatchBody, TaskBody, TaskRunBody, operation
-from antiphon.http.streaming import SSE_END, EventResponse, event, json_bytes
+from antiphon.http.streaming import SSE_END, EventResponse, event, json_answer
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.ports.codec import Encoded
 from antiphon.service.tasks import TaskBatch, TaskDone, TaskOrder, TaskService, TaskStream
@@ -139,7 +139,7 @@ class _BatchEvents:
 
 def _render(done: TaskDone) -> Response:
     content = {**result_json(done.result, _base64(done.encoded)), "timing": timing_json(done.timing)}
-    return Response(json_bytes(content), media_type="application/json", headers=timing_header(done.timing))
+    return json_answer(content, timing_header(done.timing))
 
 
 def result_json(result: TaskResult, audio: str | None) -> dict[str, object]:

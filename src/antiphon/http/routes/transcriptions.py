@@ -15,7 +15,7 @@ from antiphon.http.multipart import Form, FormLimits, read_form
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
 from antiphon.http.schemas import MAX_SEED, MAX_TIMEOUT_MS, TranscriptionBody, form_operation, operation
-from antiphon.http.streaming import SSE_END, EventResponse, event, json_bytes
+from antiphon.http.streaming import SSE_END, EventResponse, event, json_answer
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.service.transcription import (
     Transcript,
@@ -156,7 +156,7 @@ def _renderer(call: _Call) -> Callable[[Transcript], Response]:
         if call.transcript_format is TranscriptFormat.TEXT:
             return Response((transcript.result.text or "") + "\n", media_type="text/plain", headers=headers)
         content = {**_transcript_json(call, transcript), "timing": timing_json(transcript.timing)}
-        return Response(json_bytes(content), media_type="application/json", headers=headers)
+        return json_answer(content, headers)
 
     return render
 
