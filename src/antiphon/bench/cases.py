@@ -1,6 +1,5 @@
 """The cases: which sides stand against each other, and what we mean to reach. docs/bench.md gives the reasons."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 
 from antiphon.bench.comparisons import Case, Comparison, Sense, Side
@@ -11,6 +10,7 @@ from antiphon.bench.load import drive, form_request, json_request
 from antiphon.bench.material import SENTENCES, speech_request, spoken
 from antiphon.bench.samples import Basis
 from antiphon.bench.sides import BareImports, DirectSide, ServerSide, ServerStart
+from antiphon.config import usable_cores
 from antiphon.packages import InstalledModel
 from antiphon.vocabulary.errors import AntiphonError
 
@@ -119,7 +119,7 @@ def _engine_case(
     parallel_targets: tuple[float | None, float | None],
 ) -> Case:
     """One engine three ways: called directly, through the parallel runtime, and through the serial one."""
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     settings = sorted({1, cores})
     parallel = lab.serve(
         [{**_configured(model, f"slots-{slots}"), "slots": slots, "threads": 1} for slots in _CALLERS], parallel=True

@@ -5,6 +5,8 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from antiphon.config import usable_cores
+
 _PACKAGES = (
     "antiphon",
     "fastapi",
@@ -24,7 +26,7 @@ _PACKAGES = (
 def machine_facts() -> dict[str, str]:
     """Names and values, in the order in which they are shown."""
     facts = {
-        "processor": f"{_processor()}, {len(os.sched_getaffinity(0))} of {os.cpu_count()} cores usable",
+        "processor": f"{_processor()}, {usable_cores()} of {os.cpu_count()} cores usable",
         "load before": " ".join(f"{load:.2f}" for load in os.getloadavg()),
         "system": f"{platform.system()} {platform.release()}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
