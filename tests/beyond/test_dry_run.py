@@ -4,10 +4,12 @@ import pytest
 
 from conformance_server import BULK_UNLOAD, LOAD, UNLOAD, UNLOAD_ALL, answer_of
 
+MODELS_ROOT = "/v1/ui/models_root"
 
-def told(server, path, **body):
+
+def told(server, route, **body):
     """A dry run's answer."""
-    return server.client.start("POST", path, json={**body, "dry_run": True}).ok()
+    return server.client.start("POST", route, json={**body, "dry_run": True}).ok()
 
 
 def told_of_load(model, **fields):
@@ -180,7 +182,37 @@ def test_a_dry_run_knows_no_more_models_than_the_call(server, path, status):
     assert answers[0].json() == answers[1].json()
 
 
+def test_another_models_root_is_told_and_not_made(server, tmp_path):
+    before = server.client.call("GET", MODELS_ROOT).json()
+    folder = tmp_path / "deep" / "deeper"
+    dry = told(server, MODELS_ROOT, path=str(folder))
+    assert (dry["path"], dry["loads"], dry["unloads"], dry["waits_for"]) == (str(folder), [], [], [])
+    assert list(tmp_path.iterdir()) == []
+    assert server.client.call("GET", MODELS_ROOT).json() == before
+
+    real = server.client.start("POST", MODELS_ROOT, json={"path": str(folder)}).ok()
+
+    assert real == {"path": dry["path"]}
+    server.client.start("POST", MODELS_ROOT, json=before).ok()
+
+
+def test_a_models_root_that_is_there_stays_when_it_is_only_asked_about(server, tmp_path):
+    told(server, MODELS_ROOT, path=str(tmp_path))
+    assert tmp_path.is_dir()
+
+
+@pytest.mark.parametrize("path", ["relative/folder", "{}/file", "{}/file/below"])
+def test_a_dry_run_refuses_the_models_root_that_the_call_would(server, tmp_path, path):
+    (tmp_path / "file").touch()
+    answers = [
+        server.client.call("POST", MODELS_ROOT, json={"path": path.format(tmp_path), "dry_run": dry_run})
+        for dry_run in (True, False)
+    ]
+    assert [it.status_code for it in answers] == [400, 400]
+    assert answers[0].json() == answers[1].json()
+
+
 def test_a_dry_run_is_management_too(lent_server):
     server = lent_server("no_management")
-    for path in (LOAD, UNLOAD, BULK_UNLOAD, UNLOAD_ALL):
+    for path in (LOAD, UNLOAD, BULK_UNLOAD, UNLOAD_ALL, MODELS_ROOT):
         assert server.client.call("POST", path, json={"id": "a", "model_ids": [], "dry_run": True}).status_code == 403

@@ -103,6 +103,7 @@ class ModelsRootBody(Body):
     """`POST /v1/ui/models_root`."""
 
     path: str
+    dry_run: bool = False
 
 
 class UnloadBody(Body):

@@ -58,6 +58,10 @@ class ModelService:
         """Tell what `load` would do."""
         return await self._runtime.foresee_load(model_id, self._registration(model_id, fields))
 
+    def foresee_nothing(self) -> Foresight:
+        """Tell what a call would do that touches no model."""
+        return self._runtime.foresee_unload(())[0]
+
     async def unload(self, model_id: str, busy_timeout_ms: int | None) -> ModelView:
         """Unload a model after all earlier work on it; raises ModelNotFound."""
         return await self._runtime.unload(model_id, busy_timeout_ms)

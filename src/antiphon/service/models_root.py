@@ -1,6 +1,7 @@
 """Where model packages live, and replacing that folder while the server runs."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from antiphon.packages import Installer
@@ -29,6 +30,19 @@ class ModelsRoot:
 
         Raises InvalidRequest for a path that is no folder that can be written.
         """
+        self._installer = self._staged(path)
+
+    def foresee(self, path: str) -> Path:
+        """Tell which folder `replace` would use, and raise what it would; folders made to find out are gone again."""
+        absent = [folder for folder in (Path(path), *Path(path).parents) if _is_absent(folder)]
+        try:
+            return self._staged(path).models_root
+        finally:
+            for folder in absent:
+                with suppress(OSError):  # it was not made, or somebody uses it already
+                    folder.rmdir()
+
+    def _staged(self, path: str) -> Installer:
         wanted = Path(path)
         if not wanted.is_absolute():
             raise InvalidRequest("path must be absolute", param="path")
@@ -38,4 +52,11 @@ class ModelsRoot:
             staged.installed()
         except (OSError, ValueError, PackageError) as fault:
             raise InvalidRequest("path must be a folder that the server can read and write", param="path") from fault
-        self._installer = staged
+        return staged
+
+
+def _is_absent(folder: Path) -> bool:
+    try:
+        return not folder.exists()
+    except OSError:  # it cannot be told, so it cannot be made either
+        return False

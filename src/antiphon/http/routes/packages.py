@@ -5,6 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import read_json
+from antiphon.http.routes.management import foresight_json
 from antiphon.http.routing import post
 from antiphon.http.schemas import ModelsRootBody, operation
 from antiphon.http.streaming import json_answer
@@ -28,6 +29,9 @@ def add_package_routes(router: APIRouter, models: ModelService, root: ModelsRoot
         """Use another folder; what is registered stays as it is."""
         models.require_management()
         body = await read_json(request, ModelsRootBody, _BODY_BYTES, require_json=True)
+        if body.dry_run:
+            foreseen = root.foresee(body.path)
+            return json_answer({**foresight_json(models.foresee_nothing()), "path": str(foreseen)})
         root.replace(body.path)
         return _answer(root)
 
