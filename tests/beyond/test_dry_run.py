@@ -162,6 +162,52 @@ def test_a_model_that_is_not_loaded_is_told_to_be_loaded(server, cold_model):
     assert step_count(model, "load") == 1
 
 
+def refused_as_told(dry, real):
+    """A dry run names the status and the error of the real call."""
+    response = real.result()
+    assert dry["refusal"] == {"status": response.status_code, **response.json()["error"]}
+    assert dry["loads"] == []
+    return dry["refusal"]
+
+
+def test_a_load_without_an_idle_model_to_evict_is_refused_as_its_dry_run_said(lent_server):
+    server = lent_server("residency_limit_1")
+    busy, new = server.new_model(), server.unregistered_model()
+    with busy.checkpoint.held("run"):
+        running = busy.infer("running")
+        busy.checkpoint.wait_for("run")
+        refusal = refused_as_told(told_of_load(new), new.register())
+        assert (refusal["status"], refusal["code"]) == (503, "server_busy")
+    answer_of(running)
+
+
+def test_a_load_without_memory_is_refused_as_its_dry_run_said(lent_server):
+    new = lent_server(min_free_memory_mb=1).unregistered_model()
+    new.checkpoint.set("bytes", str(2**60))
+    refusal = refused_as_told(told_of_load(new), new.register())
+    assert (refusal["status"], refusal["code"]) == (503, "insufficient_memory")
+
+
+def test_more_slots_than_the_loaded_model_serves_are_refused_as_the_dry_run_said(server):
+    model = server.unregistered_model()
+    model.checkpoint.set("capacity", "2")
+    model.register().ok()
+    dry = told_of_load(model, slots=3)
+    refusal = refused_as_told(dry, model.register(slots=3))
+    assert (refusal["status"], refusal["param"], dry["unloads"]) == (400, "slots", [])
+    assert step_count(model, "closed") == 0
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_more_slots_than_the_audit_list_allows_are_refused_as_the_dry_run_said(lent_server, known):
+    server = lent_server(device="cuda")
+    model = server.new_model(slots=1) if known else server.unregistered_model()
+    before = step_count(model, "load")
+    refusal = refused_as_told(told_of_load(model, slots=2), model.register(slots=2))
+    assert (refusal["status"], refusal["param"]) == (400, "slots")
+    assert step_count(model, "load") == before
+
+
 @pytest.mark.parametrize(
     "fields", [{"slots": 17}, {"task": "juggle"}, {"path": "/no/such/folder"}, {"family": "nobody"}, {"preset": 1}]
 )

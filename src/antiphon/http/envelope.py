@@ -91,6 +91,12 @@ def error_body(error: Exception) -> ErrorBody:
     return _body(row.message or error.message, row.type, error.param, error.code)
 
 
+def refusal_json(error: errors.AntiphonError) -> dict[str, object]:
+    """The error as a dry run foretells it: its status and what it would say."""
+    row = _row(error)
+    return {"status": 500 if row is None else row.status, **error_body(error)["error"]}
+
+
 def error_response(error: Exception) -> Response:
     """The error as a whole answer; a 503 says when to come back."""
     row = _row(error)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from antiphon.admission.gate import GateView
+from antiphon.vocabulary.errors import AntiphonError
 from antiphon.vocabulary.spec import Capability, Registration, SessionFacts
 from antiphon.vocabulary.states import ModelState
 from antiphon.vocabulary.tasks import Interface, StreamEvent, TaskRequest, TaskResult
@@ -107,6 +108,8 @@ class ModelStatus:
 class Foresight:
     """A dry run. `waits_for` names leases and waiters, with "model/" before them where several models are meant.
 
+    `refusal` is what the call would be refused with, as far as that is known without loading anything; what it would
+    have unloaded and evicted by then is told with it.
     Units: bytes; `estimate_s` is None where no request has been measured yet.
     """
 
@@ -117,6 +120,7 @@ class Foresight:
     free_bytes: int = 0
     needed_bytes: int = 0
     estimate_s: float | None = None
+    refusal: AntiphonError | None = None
 
 
 class OpenStream(Protocol[T_co]):
@@ -183,7 +187,9 @@ class Runtime(Protocol):
         """Add a model, or replace a registration in one transaction, and have it in memory."""
         ...
 
-    async def foresee_load(self, model_id: str, registration: Registration | None = None) -> Foresight:
+    async def foresee_load(
+        self, model_id: str, registration: Registration | None = None, strategy: Strategy = Strategy.REPLACE
+    ) -> Foresight:
         """Tell what `load`, or `register` with this registration, would do, without doing it."""
         ...
 

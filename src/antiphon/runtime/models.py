@@ -50,7 +50,7 @@ class ModelRuntime:
         self._tasks = OwnedTasks()
         self._residents = Residents(ports, self._desk, self._tasks)
         self._registrar = Registrar(self._residents, self._desk, self._max_slots)
-        self._planner = Planner(ports, self._residents, self._desk)
+        self._planner = Planner(ports, self._residents, self._desk, self._registrar)
         self._closing = False
 
     def add(self, registration: Registration, capability: Capability) -> None:
@@ -125,14 +125,16 @@ class ModelRuntime:
 
         return await self._manage(resident, Operation.LOAD, busy_timeout_ms, replace_it)
 
-    async def foresee_load(self, model_id: str, registration: Registration | None = None) -> Foresight:
+    async def foresee_load(
+        self, model_id: str, registration: Registration | None = None, strategy: Strategy = Strategy.REPLACE
+    ) -> Foresight:
         """Tell what `load`, or `register` with this registration, would do; raises what its validation would."""
         self._require_open()
         if registration is None:
             entry = self._find(model_id).entry
             return self._planner.of_load(model_id, None, entry.capability)
         capability = await self._tasks.attend(self._registrar.inspect(registration.spec))
-        return self._planner.of_load(model_id, registration.spec, capability)
+        return self._planner.of_load(model_id, registration.spec, capability, strategy)
 
     def foresee_unload(self, model_ids: Sequence[str] | None = None) -> tuple[Foresight, Unloaded]:
         """Tell what `unload_many` would do; one id tells of `unload`."""

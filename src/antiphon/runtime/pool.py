@@ -48,12 +48,18 @@ async def build_pool(staged: Staged, spec: ModelSpec, max_slots: int) -> Pool:
     is too large, and then leaves nothing of the engine.
     """
     try:
-        return await _fill(staged, spec.slots, max_slots)
+        return await _fill(staged, spec, max_slots)
     except BaseException as fault:
         await abandon(staged.host)
         if not isinstance(fault, Exception):
             raise
         raise load_failure(fault) from fault
+
+
+def require_slots(spec: ModelSpec, capacity: int) -> None:
+    """Raise UnsupportedSlots where the model is to have more slots than that."""
+    if spec.slots > capacity:
+        raise UnsupportedSlots(f"the model can serve {capacity} slots, not {spec.slots}")
 
 
 async def abandon(host: SlotHost) -> None:
@@ -80,11 +86,10 @@ async def _primary(host: SlotHost) -> SessionFacts:
     return primary
 
 
-async def _fill(staged: Staged, slots: int, max_slots: int) -> Pool:
+async def _fill(staged: Staged, spec: ModelSpec, max_slots: int) -> Pool:
     facts = replace(staged.primary, capacity=min(staged.primary.capacity, max_slots))
-    if slots > facts.capacity:
-        raise UnsupportedSlots(f"the model can serve {facts.capacity} slots, not {slots}")
-    for slot in range(1, slots):
+    require_slots(spec, facts.capacity)
+    for slot in range(1, spec.slots):
         clone = await staged.host.clone(slot)
         if clone is None:
             raise LoadFailed(f"the engine opened no session for slot {slot}")

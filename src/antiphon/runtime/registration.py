@@ -5,15 +5,17 @@ then the exclusive lease, then compared with the entry as it is now, then the co
 retired, the new registration committed in one assignment, and loaded.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from enum import Enum
 
 from antiphon.admission.gate import Lease
 from antiphon.ports.host import SlotHost
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry
 from antiphon.runtime.leases import LeaseDesk
-from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, stage
+from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, require_slots, stage
 from antiphon.runtime.residents import Resident, Residents
 from antiphon.vocabulary.errors import (
     AntiphonError,
@@ -25,6 +27,17 @@ from antiphon.vocabulary.errors import (
 )
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import ModelState, Operation
+
+
+class Trial(Enum):
+    """What it takes to learn whether a replacement can serve its slots."""
+
+    NONE = "none"
+    """It is known already."""
+    SESSION = "session"
+    """A private session over the weights that are loaded."""
+    WEIGHTS = "weights"
+    """The new weights, beside the old ones if those are loaded."""
 
 
 class Registrar:
@@ -65,10 +78,8 @@ class Registrar:
 
     async def load(self, resident: Resident, staged: Staged | None = None) -> None:
         """Load a model as it was registered just now; whatever fails, it stays so (rule.unsupported_new_count)."""
-        try:
+        with _slots_at_fault():
             await self._residents.pool(resident, staged)
-        except UnsupportedSlots as fault:
-            raise InvalidRequest(fault.message, param="slots") from fault
 
     async def replace(
         self, resident: Resident, lease: Lease, registration: Registration, capability: Capability
@@ -85,12 +96,35 @@ class Registrar:
 
     async def build_aside(self, spec: ModelSpec) -> Pool:
         """Build the whole replacement beside the working pool; whatever fails, that one is untouched."""
-        try:
+        self.require_audited(spec)
+        with _slots_at_fault():
             max_slots = self._max_slots_of(spec)
             staged = await stage(self._residents.make_host(spec))
             return await build_pool(staged, spec, max_slots)
-        except UnsupportedSlots as fault:
-            raise InvalidRequest(fault.message, param="slots") from fault
+
+    def require_audited(self, spec: ModelSpec) -> None:
+        """Raise InvalidRequest for more slots than the audit list allows."""
+        with _slots_at_fault():
+            require_slots(spec, self._max_slots_of(spec))
+
+    def trial(self, resident: Resident, spec: ModelSpec, capability: Capability) -> Trial:
+        """Tell how `replace` would learn whether the model can serve its slots.
+
+        Raises what is known already: InvalidRequest for too many, InsufficientMemory where there is too little for it.
+        """
+        self.require_audited(spec)
+        pool, current = resident.pool, resident.entry.registration.spec
+        if spec.slots == 1:
+            return Trial.NONE  # every session can serve one
+        if pool is not None and _same_sessions(spec, current):
+            with _slots_at_fault():
+                require_slots(spec, pool.facts.capacity)
+            return Trial.NONE
+        if pool is not None and _same_weights(spec, current):
+            return Trial.SESSION
+        if not self._residents.has_memory_for(capability.weight_bytes):
+            raise InsufficientMemory("there is not enough free memory to try the new model beside the old one")
+        return Trial.WEIGHTS
 
     def flip(
         self, resident: Resident, lease: Lease, registration: Registration, capability: Capability, pool: Pool
@@ -136,28 +170,24 @@ class Registrar:
             raise
 
     async def _probe(self, resident: Resident, spec: ModelSpec, capability: Capability) -> Staged | None:
-        allowed, pool, current = self._max_slots_of(spec), resident.pool, resident.entry.registration.spec
-        _require_slots(spec, allowed)
-        if spec.slots == 1:
-            return None  # every session can serve one
-        if pool is not None and _same_sessions(spec, current):
-            _require_slots(spec, min(allowed, pool.facts.capacity))
-            return None
-        if pool is not None and _same_weights(spec, current):
-            primary = await pool.host.probe(spec)
-            if primary is None:
-                raise LoadFailed("the engine opened no session for the new options")
-            _require_slots(spec, min(allowed, primary.capacity))
-            return None
-        return await self._stage_checked(spec, capability, allowed)
+        pool, max_slots = resident.pool, self._max_slots_of(spec)
+        match self.trial(resident, spec, capability):
+            case Trial.SESSION if pool is not None:
+                primary = await pool.host.probe(spec)
+                if primary is None:
+                    raise LoadFailed("the engine opened no session for the new options")
+                with _slots_at_fault():
+                    require_slots(spec, min(max_slots, primary.capacity))
+            case Trial.WEIGHTS:
+                return await self._stage_checked(spec, max_slots)
+        return None
 
-    async def _stage_checked(self, spec: ModelSpec, capability: Capability, allowed: int) -> Staged:
+    async def _stage_checked(self, spec: ModelSpec, max_slots: int) -> Staged:
         """Load the new weights beside the old ones to learn their capacity; nothing is evicted for that."""
-        if not self._residents.has_memory_for(capability.weight_bytes):
-            raise InsufficientMemory("there is not enough free memory to try the new model beside the old one")
         staged = await stage(self._residents.make_host(spec))
         try:
-            _require_slots(spec, min(allowed, staged.primary.capacity))
+            with _slots_at_fault():
+                require_slots(spec, min(max_slots, staged.primary.capacity))
         except AntiphonError:
             await abandon(staged.host)
             raise
@@ -192,9 +222,13 @@ class Registrar:
         resident.max_slots = max_slots
 
 
-def _require_slots(spec: ModelSpec, capacity: int) -> None:
-    if spec.slots > capacity:
-        raise InvalidRequest(f"the model can serve {capacity} slots, not {spec.slots}", param="slots")
+@contextmanager
+def _slots_at_fault() -> Iterator[None]:
+    """Tell whoever registers a model with too many slots that the field is wrong, not that a load failed."""
+    try:
+        yield
+    except UnsupportedSlots as fault:
+        raise InvalidRequest(fault.message, param="slots") from fault
 
 
 def _same_sessions(spec: ModelSpec, current: ModelSpec) -> bool:

@@ -16,7 +16,7 @@ from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry, Registry
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.owned import OwnedTasks, log_unheard
-from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, load_failure, stage
+from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, load_failure, require_slots, stage
 from antiphon.runtime.room import WaitingRoom
 from antiphon.runtime.wiring import RuntimePorts
 from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, ServerBusy
@@ -148,13 +148,7 @@ class Residents:
         Nor is the model itself meanwhile: its first pool is to work until the second takes its place. Raises ServerBusy
         or InsufficientMemory where there is no room.
         """
-        limit = self._ports.limits.max_loaded_models - len(self._aside) - 1
-        if self._ports.limits.max_loaded_models and (
-            limit < 1 or plan_eviction(self.registry, resident.entry, limit).excess
-        ):
-            raise ServerBusy("there is no room for a second pool beside the first (max_loaded_models)")
-        if not self.has_memory_for(needed_bytes):
-            raise InsufficientMemory("there is not enough free memory for a second pool beside the first")
+        self.require_room_beside(resident, needed_bytes)
         self._aside.append(resident)
         try:
             yield
@@ -164,12 +158,34 @@ class Residents:
                 self._set_idle_alarm(resident)
             self._room.retry()
 
+    def require_room_beside(self, resident: Resident, needed_bytes: int) -> None:
+        """Raise what `beside` would."""
+        limit = self._ports.limits.max_loaded_models - len(self._aside) - 1
+        if self._ports.limits.max_loaded_models and (
+            limit < 1 or plan_eviction(self.registry, resident.entry, limit).excess
+        ):
+            raise ServerBusy("there is no room for a second pool beside the first (max_loaded_models)")
+        if not self.has_memory_for(needed_bytes):
+            raise InsufficientMemory("there is not enough free memory for a second pool beside the first")
+
     def eviction_plan(self, newcomer: Entry | None) -> EvictionPlan:
         """What a load has to evict now; None is a model that is not registered yet."""
         limit = self._ports.limits.max_loaded_models
         plan = plan_eviction(self.registry, newcomer, max(1, limit - len(self._aside)) if limit else 0)
         aside = {resident.entry.id for resident in self._aside}
         return replace(plan, candidates=tuple(entry for entry in plan.candidates if entry.id not in aside))
+
+    def no_room(self) -> ServerBusy:
+        """What a load is told that finds too few idle models to evict."""
+        told = "the models that are loaded are all in use (max_loaded_models)"
+        if wait_s := self._ports.limits.residency_wait_s:
+            told += f", and none became idle within {wait_s * 1000:g} ms"
+        return ServerBusy(told, retry_after_s=self._until_idle_s())
+
+    def no_memory(self) -> InsufficientMemory:
+        """What a load is told that still lacks memory when every idle model has left."""
+        told = "there is not enough free memory (min_free_memory_mb), and no model is idle"
+        return InsufficientMemory(told, retry_after_s=self._until_idle_s())
 
     def close(self) -> None:
         """Stop the alarms."""
@@ -203,17 +219,12 @@ class Residents:
         self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
     ) -> None:
         try:
-            await self._room.enter(partial(self._reserve, resident, evictions), self._no_room)
+            require_slots(resident.entry.registration.spec, resident.max_slots)  # nobody leaves for what cannot be
+            await self._room.enter(partial(self._reserve, resident, evictions), self.no_room)
         except BaseException:
             if staged is not None:
                 await abandon(staged.host)
             raise
-
-    def _no_room(self) -> ServerBusy:
-        told = "the models that are loaded are all in use (max_loaded_models)"
-        if wait_s := self._ports.limits.residency_wait_s:
-            told += f", and none became idle within {wait_s * 1000:g} ms"
-        return ServerBusy(told, retry_after_s=self._until_idle_s())
 
     def _until_idle_s(self) -> float:
         """When the first of the models that may be evicted will probably be idle, in seconds; 1 where none can tell."""
@@ -249,10 +260,7 @@ class Residents:
                     return await self._build(resident, staged)
                 evictions = evictions or self._evict_some(self.eviction_plan(resident.entry).candidates, 1)
             if not evictions:
-                raise InsufficientMemory(
-                    "there is not enough free memory (min_free_memory_mb), and no model is idle",
-                    retry_after_s=self._until_idle_s(),
-                )
+                raise self.no_memory()
             await asyncio.wait(evictions)
             evictions = []
 

@@ -54,9 +54,11 @@ class ModelService:
             return await self._runtime.load(model_id, busy_timeout_ms)
         return await self._runtime.register(registration, busy_timeout_ms, strategy)
 
-    async def foresee_load(self, model_id: str, fields: Mapping[str, object]) -> Foresight:
+    async def foresee_load(
+        self, model_id: str, fields: Mapping[str, object], strategy: Strategy = Strategy.REPLACE
+    ) -> Foresight:
         """Tell what `load` would do."""
-        return await self._runtime.foresee_load(model_id, self._registration(model_id, fields))
+        return await self._runtime.foresee_load(model_id, self._registration(model_id, fields), strategy)
 
     def foresee_nothing(self) -> Foresight:
         """Tell what a call would do that touches no model."""

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import read_json
+from antiphon.http.envelope import refusal_json
 from antiphon.http.fields import busy_timeout_ms, called
 from antiphon.http.routing import post
 from antiphon.http.schemas import BulkUnloadAllBody, BulkUnloadBody, LoadBody, UnloadBody, operation
@@ -31,7 +32,7 @@ def add_management_routes(router: APIRouter, service: ModelService) -> None:
         fields = body.model_extra or {}
         with called({"model": "id"}):
             if body.dry_run:
-                return json_answer(foresight_json(await service.foresee_load(body.id, fields)))
+                return json_answer(foresight_json(await service.foresee_load(body.id, fields, body.strategy)))
             view = await service.load(body.id, fields, busy_timeout_ms(request), body.strategy)
         return json_answer({"id": body.id, "loaded": view.loaded})
 
@@ -83,4 +84,5 @@ def foresight_json(foresight: Foresight) -> dict[str, object]:
         "unloads": list(foresight.unloads),
         "memory": {"free_bytes": foresight.free_bytes, "needed_bytes": foresight.needed_bytes},
         "estimate_ms": None if estimate_s is None else round(estimate_s * 1000),
+        "refusal": None if foresight.refusal is None else refusal_json(foresight.refusal),
     }
