@@ -60,6 +60,7 @@ class Stage:
         self.make_host: Callable[[ModelSpec], SlotHost] = partial(ThreadHost, self.adapter)
         self.codec = ThreadCodec(DecodeLimits(max_seconds=60), 0, threads=1)
         self.free_bytes = 2**40
+        self.process_bytes: int | None = 0
         self._max_slots: dict[str, int] = {}
         self.audit: Callable[[ModelSpec], int] = lambda spec: self._max_slots.get(spec.id, 16)
         ports = RuntimePorts(
@@ -132,6 +133,10 @@ class Stage:
     def available_bytes(self) -> int:
         """How much memory there is: the stage is also the meter."""
         return self.free_bytes
+
+    async def resident_bytes(self) -> int | None:
+        """How much the process holds."""
+        return self.process_bytes
 
     def say(self, text: str, model: str = "a", busy_timeout_ms: int | None = None) -> "asyncio.Task[str]":
         """Begin an offline request; its task gives the engine's words."""

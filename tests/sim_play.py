@@ -372,7 +372,7 @@ class Play:
         await self.runtime.load(self._id(event), event.timeout_ms)
 
     async def _unload(self, name: str, event: Event) -> None:
-        view = await self.runtime.unload(self._id(event), event.timeout_ms)
+        view, _ = await self.runtime.unload(self._id(event), event.timeout_ms)
         if view.loaded:
             self.find(f"{name} unloaded m{event.model}, which is loaded")
 

@@ -23,7 +23,7 @@ def registration(server, **fields):
 @pytest.fixture
 def unloaded(parallel_server):
     """The model `tts`, not in memory."""
-    assert parallel_server.client.post(UNLOAD, json={"id": "tts"}).json() == {"id": "tts", "loaded": False}
+    assert parallel_server.client.post(UNLOAD, json={"id": "tts"}).json()["loaded"] is False
     return parallel_server
 
 
@@ -75,7 +75,8 @@ def test_load_takes_a_whole_registration(unloaded):
 
 
 def test_unload_of_what_is_not_loaded_is_harmless(unloaded):
-    assert unloaded.client.post(UNLOAD, json={"id": "tts"}).json() == {"id": "tts", "loaded": False}
+    answer = unloaded.client.post(UNLOAD, json={"id": "tts"})
+    assert answer.json() == {"id": "tts", "loaded": False, "memory": None}
 
 
 def test_unload_waits_for_the_earlier_request(parallel_server):
@@ -85,7 +86,7 @@ def test_unload_waits_for_the_earlier_request(parallel_server):
         unload = parallel_server.threads.submit(lambda: parallel_server.client.post(UNLOAD, json={"id": "tts"}))
         checkpoint.release("run", "before the unload")
         assert earlier.result(HANG_GUARD_S).status_code == 200
-        assert unload.result(HANG_GUARD_S).json() == {"id": "tts", "loaded": False}
+        assert unload.result(HANG_GUARD_S).json()["loaded"] is False
 
 
 @pytest.mark.parametrize(("route", "text"), [(LOAD, "before a load"), (UNLOAD, "before an unload")])

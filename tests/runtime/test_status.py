@@ -57,7 +57,7 @@ async def test_the_most_slots_are_known_only_while_a_pool_is_published(parallel)
     checkpoint.set("capacity", "7")
     assert parallel.runtime.view("a").max_parallel_slots is None
     assert (await parallel.runtime.load("a")).max_parallel_slots == 5
-    assert (await parallel.runtime.unload("a")).max_parallel_slots is None
+    assert (await parallel.runtime.unload("a"))[0].max_parallel_slots is None
 
 
 async def test_the_models_are_listed_in_the_order_of_their_registration(stage):

@@ -44,7 +44,7 @@ async def test_a_request_does_not_pass_an_unload_that_was_asked_for_before_it(wi
 async def test_an_unload_frees_sessions_before_weights(stage):
     checkpoint = stage.model()
     await stage.runtime.load("a")
-    view = await stage.runtime.unload("a")
+    view, _ = await stage.runtime.unload("a")
     assert (view.loaded, view.state) == (False, ModelState.UNLOADED)
     closed = [event.step for event in checkpoint.events() if event.step in ("session_closed", "closed")]
     assert closed == ["session_closed"] * stage.kind.slots + ["closed"]
@@ -52,10 +52,10 @@ async def test_an_unload_frees_sessions_before_weights(stage):
 
 async def test_an_unload_of_what_is_not_loaded_does_nothing(stage):
     checkpoint = stage.model()
-    assert not (await stage.runtime.unload("a")).loaded
+    assert not (await stage.runtime.unload("a"))[0].loaded
     await stage.runtime.load("a")
-    assert not (await stage.runtime.unload("a")).loaded
-    assert not (await stage.runtime.unload("a")).loaded
+    assert not (await stage.runtime.unload("a"))[0].loaded
+    assert not (await stage.runtime.unload("a"))[0].loaded
     assert len(checkpoint.events("closed")) == 1
 
 
@@ -108,7 +108,7 @@ async def test_a_destructor_that_fails_still_leaves_a_model_that_can_be_loaded_a
     checkpoint = stage.model()
     await stage.runtime.load("a")
     checkpoint.fail("destroy", "OSError")
-    view = await stage.runtime.unload("a")
+    view, _ = await stage.runtime.unload("a")
     assert (view.loaded, view.last_error) == (False, "the engine failed (OSError)")
     assert len(checkpoint.events("destroy")) == stage.kind.slots + 1  # each was tried
     assert stage.ear.faults == [("a", "unload", "the engine failed (OSError)")]
@@ -131,7 +131,7 @@ async def test_a_host_that_cannot_let_go_still_leaves_a_model_that_can_be_loaded
 
     stage.make_host = stuck
     await stage.runtime.load("a")
-    view = await stage.runtime.unload("a")
+    view, _ = await stage.runtime.unload("a")
     assert (view.loaded, view.last_error) == (False, "internal error")
     stage.make_host = make_host
     await stage.say("hello")

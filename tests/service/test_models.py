@@ -46,7 +46,7 @@ async def test_clients_may_not_manage_unless_they_are_allowed_to(stage, service,
 
 async def test_a_model_is_loaded_as_it_is_and_unloaded(stage, service, parse):
     assert (await service.load("a", {}, None)).loaded
-    assert not (await service.unload("a", None)).loaded
+    assert not (await service.unload("a", None))[0].loaded
     assert parse.given == []
 
 

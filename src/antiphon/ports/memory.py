@@ -9,3 +9,7 @@ class MemoryMeter(Protocol):
     def available_bytes(self) -> int:
         """What could be allocated now without swapping, in bytes."""
         ...
+
+    async def resident_bytes(self) -> int | None:
+        """What the server's process holds, its share of shared pages included, in bytes; None where nothing tells."""
+        ...

@@ -66,6 +66,33 @@ class Strategy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryChange:
+    """What the server's process held before and after a load or an unload, in bytes; None where nothing tells.
+
+    `alone` says that nothing else loaded, ran or left meanwhile: only then is the difference the model's.
+    """
+
+    before_bytes: int | None
+    after_bytes: int | None
+    alone: bool
+
+    @property
+    def grown_bytes(self) -> int | None:
+        """What a load took."""
+        return self._difference(1)
+
+    @property
+    def returned_bytes(self) -> int | None:
+        """What an unload gave back."""
+        return self._difference(-1)
+
+    def _difference(self, sign: int) -> int | None:
+        if self.before_bytes is None or self.after_bytes is None or not self.alone:
+            return None
+        return max(0, sign * (self.after_bytes - self.before_bytes))
+
+
+@dataclass(frozen=True, slots=True)
 class Unloaded:
     """What a bulk unload did, in the order asked for; every known id is in one list, every other in the second."""
 
@@ -96,12 +123,14 @@ class ModelView:
 class ModelStatus:
     """A model with its leases and its queue, at one moment.
 
-    `estimates_s` says how long each waiter that is listed will wait yet; None until a request has run.
+    `estimates_s` says how long each waiter that is listed will wait yet; None until a request has run. `resident_bytes`
+    is what the process grew by when the model was loaded; None for one that is not, and where it could not be told.
     """
 
     view: ModelView
     gate: GateView
     estimates_s: tuple[float | None, ...]
+    resident_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +226,8 @@ class Runtime(Protocol):
         """Tell what `unload_many` would do, or `unload` for one id, without doing it."""
         ...
 
-    async def unload(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:
-        """Free a model after all earlier work on it; harmless when it is not loaded."""
+    async def unload(self, model_id: str, busy_timeout_ms: int | None = None) -> tuple[ModelView, MemoryChange | None]:
+        """Free a model after all earlier work on it; harmless when it is not loaded, and then no memory is told of."""
         ...
 
     async def unload_many(self, model_ids: Sequence[str] | None = None) -> Unloaded:

@@ -17,6 +17,7 @@ from antiphon.runtime.api import (
     BoundModel,
     Foresight,
     Inference,
+    MemoryChange,
     ModelStatus,
     ModelView,
     Strategy,
@@ -141,14 +142,16 @@ class ModelRuntime:
         chosen, unknown = self._chosen(model_ids)
         return self._planner.of_unload(chosen), Unloaded(tuple(it.entry.id for it in chosen), unknown)
 
-    async def unload(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:
-        """Free a model under an exclusive lease; idempotent."""
+    async def unload(self, model_id: str, busy_timeout_ms: int | None = None) -> tuple[ModelView, MemoryChange | None]:
+        """Free a model under an exclusive lease, and say what became of its memory; idempotent."""
+        change: MemoryChange | None = None
 
         async def free(resident: Resident, lease: Lease) -> None:
             del lease
-            await self._residents.unload(resident)
+            nonlocal change
+            change = await self._residents.unload_weighed(resident)
 
-        return await self._manage(self._find(model_id), Operation.UNLOAD, busy_timeout_ms, free)
+        return await self._manage(self._find(model_id), Operation.UNLOAD, busy_timeout_ms, free), change
 
     async def unload_many(self, model_ids: Sequence[str] | None = None) -> Unloaded:
         """Free several models, all when None: a barrier on each in one step, each freed as soon as its own is granted.
@@ -196,7 +199,8 @@ class ModelRuntime:
     def _status(self, entry: Entry) -> ModelStatus:
         gate, mean_s = self._desk.view(entry.id), self._desk.run_times(entry.id).mean_run_s
         waits = (None,) * len(gate.queue) if mean_s is None else wait_estimates_s(gate, mean_s)
-        return ModelStatus(self._view(entry), gate, waits)
+        pool = self._residents.find(entry.id).pool
+        return ModelStatus(self._view(entry), gate, waits, None if pool is None else pool.resident_bytes)
 
     def _find(self, model_id: str) -> Resident:
         self._require_open()

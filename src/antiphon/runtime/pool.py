@@ -12,10 +12,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A complete pool: an open session behind each slot of `host`, all with the same `facts`."""
+    """A complete pool: an open session behind each slot of `host`, all with the same `facts`.
+
+    Units: `resident_bytes` is the memory that it takes, None where that could not be told.
+    """
 
     host: SlotHost
     facts: SessionFacts
+    resident_bytes: int | None = None
 
     async def close(self) -> None:
         """Close the sessions, the weights and the host; the engine's first fault is raised when all is done."""

@@ -14,10 +14,12 @@ from antiphon.residency.eviction import EvictionPlan, plan_eviction
 from antiphon.residency.idle import idle_deadline
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry, Registry
+from antiphon.runtime.api import MemoryChange
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.owned import OwnedTasks, log_unheard
 from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, load_failure, require_slots, stage
 from antiphon.runtime.room import WaitingRoom
+from antiphon.runtime.scales import Scales
 from antiphon.runtime.wiring import RuntimePorts
 from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, ServerBusy
 from antiphon.vocabulary.spec import ModelSpec
@@ -49,6 +51,7 @@ class Residents:
         self._room = WaitingRoom(ports.clock, ports.limits.residency_wait_s)
         self._cold_loads = asyncio.Lock()  # guards a memory check and the load that it is for; no admission
         self._aside: list[Resident] = []  # one for each pool that is being built beside its model's first
+        self._scales = Scales(ports.memory, ports.clock, self.registry, desk)
         desk.on_idle = self._became_idle
 
     def __iter__(self) -> Iterator[Resident]:
@@ -111,6 +114,14 @@ class Residents:
         """Detach the pool, if there is one, and free it."""
         await self.destroy(resident, self.detach(resident))
 
+    async def unload_weighed(self, resident: Resident) -> MemoryChange | None:
+        """The same, and say what became of the memory; None where there is no pool."""
+        if resident.pool is None:
+            return None
+        before = await self._scales.weigh()
+        await self.unload(resident)
+        return await self._scales.change(before, resident.entry)
+
     def publish(self, resident: Resident, pool: Pool) -> None:
         """Make a complete pool usable."""
         entry = resident.entry
@@ -151,7 +162,8 @@ class Residents:
         self.require_room_beside(resident, needed_bytes)
         self._aside.append(resident)
         try:
-            yield
+            with self._scales.building_aside():
+                yield
         finally:
             self._aside.remove(resident)
             if resident.idle_alarm is None:  # it may have rung meanwhile, in vain
@@ -266,9 +278,16 @@ class Residents:
 
     async def _build(self, resident: Resident, staged: Staged | None) -> Pool:
         spec = resident.entry.registration.spec
-        if staged is None:
-            staged = await stage(self.make_host(spec))
-        return await build_pool(staged, spec, resident.max_slots)
+        if staged is not None:  # its weights came before, beside another pool
+            return await build_pool(staged, spec, resident.max_slots)
+        before = await self._scales.weigh()
+        pool = await build_pool(await stage(self.make_host(spec)), spec, resident.max_slots)
+        try:
+            change = await self._scales.change(before, resident.entry)
+        except BaseException:
+            await abandon(pool.host)
+            raise
+        return replace(pool, resident_bytes=change.grown_bytes)
 
     def _evict_some(self, candidates: Iterable[Entry], count: int) -> "list[asyncio.Task[None]]":
         """Retire as many of these as are idle, `count` at most, the first ones first."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from antiphon.runtime.api import Foresight, ModelStatus, ModelView, Runtime, Strategy, Unloaded
+from antiphon.runtime.api import Foresight, MemoryChange, ModelStatus, ModelView, Runtime, Strategy, Unloaded
 from antiphon.vocabulary.errors import Forbidden, InvalidRequest, ModelNotFound
 from antiphon.vocabulary.spec import Registration
 
@@ -64,8 +64,8 @@ class ModelService:
         """Tell what a call would do that touches no model."""
         return self._runtime.foresee_unload(())[0]
 
-    async def unload(self, model_id: str, busy_timeout_ms: int | None) -> ModelView:
-        """Unload a model after all earlier work on it; raises ModelNotFound."""
+    async def unload(self, model_id: str, busy_timeout_ms: int | None) -> tuple[ModelView, MemoryChange | None]:
+        """Unload a model after all earlier work on it, and tell of its memory; raises ModelNotFound."""
         return await self._runtime.unload(model_id, busy_timeout_ms)
 
     def foresee_unload(self, model_id: str) -> Foresight:

@@ -84,6 +84,11 @@ class SimWorld:
         """What no loaded weights take."""
         return self.total_bytes - sum(weight_bytes(host.spec) for host in self.hosts if host.loaded)
 
+    async def resident_bytes(self) -> int:
+        """What they take; a reading takes a turn of the loop."""
+        await asyncio.sleep(0)
+        return self.total_bytes - self.available_bytes()
+
     def require(self, holds: bool, promise: str) -> None:
         """Note a promise that is broken."""
         if not holds:

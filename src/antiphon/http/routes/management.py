@@ -12,7 +12,7 @@ from antiphon.http.fields import busy_timeout_ms, called
 from antiphon.http.routing import post
 from antiphon.http.schemas import BulkUnloadAllBody, BulkUnloadBody, LoadBody, UnloadBody, operation
 from antiphon.http.streaming import json_answer
-from antiphon.runtime.api import Foresight, Unloaded
+from antiphon.runtime.api import Foresight, MemoryChange, Unloaded
 from antiphon.service.models import ModelService
 
 _BODY_BYTES = 1024 * 1024
@@ -44,8 +44,8 @@ def add_management_routes(router: APIRouter, service: ModelService) -> None:
         with called({"model": "id"}):
             if body.dry_run:
                 return json_answer(foresight_json(service.foresee_unload(body.id)))
-            view = await service.unload(body.id, busy_timeout_ms(request))
-        return json_answer({"id": body.id, "loaded": view.loaded})
+            view, change = await service.unload(body.id, busy_timeout_ms(request))
+        return json_answer({"id": body.id, "loaded": view.loaded, "memory": _memory_json(change)})
 
     @post(router, "/v1/tasks/unload_models", operation(BulkUnloadBody, waits=False))
     async def unload_models(request: Request) -> Response:
@@ -71,6 +71,13 @@ async def _unload_many(service: ModelService, model_ids: Sequence[str] | None, *
 
 def _unloaded_json(told: Unloaded) -> dict[str, object]:
     return {"unloaded": list(told.unloaded), "not_found": list(told.not_found)}
+
+
+def _memory_json(change: MemoryChange | None) -> dict[str, int | None] | None:
+    if change is None:
+        return None
+    before_bytes, after_bytes = change.before_bytes, change.after_bytes
+    return {"before_bytes": before_bytes, "after_bytes": after_bytes, "returned_bytes": change.returned_bytes}
 
 
 def foresight_json(foresight: Foresight) -> dict[str, object]:
