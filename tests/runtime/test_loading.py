@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
+from antiphon.runtime.wiring import ResidencyLimits
 from antiphon.testing.controlled import ControlledModel
 from antiphon.vocabulary.errors import ConfigError, EngineError, LoadFailed
 from antiphon.vocabulary.states import ModelState
-from runtime_stage import order
+from runtime_stage import order, until
 
 
 async def outcomes(tasks):
@@ -176,25 +177,44 @@ async def test_a_session_that_cannot_say_what_it_is_is_a_load_failure_and_is_clo
     await stage.say("hello")
 
 
-async def test_models_that_are_not_lazy_load_after_the_start_in_their_order(stage):
-    first, lazy, last = stage.model("a", lazy=False), stage.model("b"), stage.model("c", lazy=False)
-    first.hold("load")
+async def test_models_that_are_not_lazy_begin_to_load_after_the_start_in_their_order(stage):
+    stage.model("a", lazy=False)
+    lazy = stage.model("b")
+    stage.model("c", lazy=False)
     await stage.runtime.start()
-    await first.await_for("load")
-    assert last.events() == []
-    first.release("load")
-    await last.await_for("loaded")
-    await stage.runtime.load("c")
+    await until(lambda: not len(stage.runtime._tasks))
+    loading = [model for model, state in stage.ear.states if state is ModelState.LOADING]
+    assert loading == ["a", "c"]
     assert [stage.state(model) for model in "abc"] == [ModelState.READY, ModelState.UNLOADED, ModelState.READY]
     assert lazy.events() == []
+
+
+async def test_an_eager_load_that_hangs_keeps_no_later_one_waiting(stage):
+    stuck = stage.model("a", lazy=False)
+    stage.model("b", lazy=False)
+    with stuck.held("load"):
+        await stage.runtime.start()
+        await stuck.await_for("load")
+        await until(lambda: stage.state("b") is ModelState.READY)
+        assert stage.state("a") is ModelState.LOADING
+
+
+@pytest.mark.parametrize("limits", [ResidencyLimits(min_free_memory_bytes=100)], ids=["100 free"])
+async def test_eager_loads_whose_memory_is_checked_take_turns(stage):
+    first, second = stage.model("a", lazy=False), stage.model("b", lazy=False)
+    with first.held("load"):
+        await stage.runtime.start()
+        await first.await_for("load")
+        assert second.events() == []
+    await second.await_for("loaded")
 
 
 async def test_a_failed_eager_load_leaves_a_model_that_loads_on_the_next_request(stage):
     broken, sound = stage.model("a", lazy=False), stage.model("b", lazy=False)
     broken.fail("load")
     await stage.runtime.start()
-    await sound.await_for("loaded")
-    await stage.runtime.load("b")
+    await until(lambda: not len(stage.runtime._tasks))
+    assert len(sound.events("loaded")) == 1
     assert stage.state("a") is ModelState.UNLOADED
     assert "RuntimeError" in stage.runtime.view("a").last_error
     assert [fault[:2] for fault in stage.ear.faults] == [("a", "load")]

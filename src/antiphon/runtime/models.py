@@ -73,10 +73,11 @@ class ModelRuntime:
         return tuple(self._status(entry) for entry in self._residents.registry)
 
     async def start(self) -> None:
-        """Begin to load the models that are not lazy, one after another, the first ones where not all have room."""
+        """Begin to load the models that are not lazy, none behind another; the first ones where not all have room."""
         eager = [entry.id for entry in self._residents.registry if not entry.registration.lazy]
         eager = eager[: self._ports.limits.max_loaded_models or None]  # or they would drive each other out
-        self._tasks.start(self._load_each(eager)).add_done_callback(log_unheard)
+        for model_id in eager:
+            self._tasks.start(self._load_eagerly(model_id)).add_done_callback(log_unheard)
 
     async def run(self, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]) -> T:
         """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""
@@ -367,10 +368,9 @@ class ModelRuntime:
         _require_attended(request)
         return replace(request, audio=audio)
 
-    async def _load_each(self, model_ids: Iterable[str]) -> None:
-        for model_id in model_ids:
-            with suppress(AntiphonError):  # the observer has heard of it, and the next request tries again
-                await self.load(model_id, busy_timeout_ms=0)
+    async def _load_eagerly(self, model_id: str) -> None:
+        with suppress(AntiphonError):  # the observer has heard of it, and the next request tries again
+            await self.load(model_id, busy_timeout_ms=0)
 
     def _stream_over(self, admission: "_Admission", run_s: Callable[[], float]) -> None:
         """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""
