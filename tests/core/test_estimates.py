@@ -51,6 +51,16 @@ def test_the_mean_follows_a_change_of_pace() -> None:
     assert times.mean_run_s == pytest.approx(9 - 8 * 0.8**10)
 
 
+def test_other_weights_have_no_load_time_yet_and_the_pace_of_runs_stays() -> None:
+    times = RunTimes()
+    times.note_run(1)
+    times.note_load(20)
+    times.forget_loads()
+    assert (times.mean_run_s, times.mean_load_s) == (1, None)
+    times.note_load(5)
+    assert times.mean_load_s == 5
+
+
 @pytest.mark.parametrize("seconds", [-0.1, math.inf, math.nan])
 def test_what_is_no_duration_is_refused(seconds: float) -> None:
     times = RunTimes()

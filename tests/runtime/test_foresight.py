@@ -220,6 +220,39 @@ async def test_how_long_it_would_wait_follows_the_measured_runs(stage):
     await asyncio.gather(*running)
 
 
+async def timed(stage, checkpoint, load, takes_s):
+    """Let a load take so many seconds."""
+    with checkpoint.held("load"):
+        loading = asyncio.ensure_future(load)
+        await checkpoint.await_for("load")
+        stage.clock.advance(takes_s)
+    await loading
+
+
+async def test_how_long_a_load_takes_follows_the_measured_loads(stage):
+    checkpoint = stage.model()
+    assert (await stage.runtime.foresee_load("a")).estimate_s is None
+    await timed(stage, checkpoint, stage.runtime.load("a"), 3)
+    assert (await stage.runtime.foresee_load("a")).estimate_s == 0  # it is there
+    await stage.runtime.unload("a")
+    assert (await stage.runtime.foresee_load("a")).estimate_s == 3
+    assert (await stage.runtime.foresee_load("a", stage.registration("a", slots=1))).estimate_s == (
+        3 if stage.kind.slots == 1 else None
+    )
+
+
+async def test_how_long_new_weights_take_is_not_told_from_the_old_ones(stage):
+    new = stage.checkpoint("new")
+    checkpoint = stage.model()
+    await timed(stage, checkpoint, stage.runtime.load("a"), 3)
+    registration = stage.registration("a", "new")
+    assert (await stage.runtime.foresee_load("a", registration)).estimate_s is None
+    await timed(stage, new, stage.register(registration), 8)
+    await stage.runtime.unload("a")
+    measured_s = 8 if stage.kind.slots == 1 else None  # with more slots they were tried apart, and not measured
+    assert (await stage.runtime.foresee_load("a")).estimate_s == measured_s
+
+
 @pytest.mark.parametrize("mean_s", [2, 30])
 async def test_a_refusal_follows_the_measured_runs(stage, mean_s):
     checkpoint = stage.model()

@@ -40,6 +40,10 @@ class RunTimes:
         """Count a load."""
         self.mean_load_s = _moved(self.mean_load_s, seconds)
 
+    def forget_loads(self) -> None:
+        """Say that what is loaded from now on is something else."""
+        self.mean_load_s = None
+
 
 def wait_estimates_s(view: GateView, mean_run_s: float) -> tuple[float, ...]:
     """How long each waiter listed will wait until it is served, in the order of the queue and in one pass over it."""

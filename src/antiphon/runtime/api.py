@@ -139,7 +139,7 @@ class Foresight:
 
     `refusal` is what the call would be refused with, as far as that is known without loading anything; what it would
     have unloaded and evicted by then is told with it.
-    Units: bytes; `estimate_s` is None where no request has been measured yet.
+    Units: bytes; `estimate_s` is how long the call would wait and then load, None where one of them was never measured.
     """
 
     waits_for: tuple[str, ...] = ()

@@ -46,7 +46,7 @@ class Planner:
             course,
             waits_for=tuple(name for it in known for name in self._waits_for(it, prefix=False)),
             free_bytes=self._ports.memory.available_bytes(),
-            estimate_s=self._longest_wait_s(known),
+            estimate_s=_together(self._longest_wait_s(known), self._load_s(resident, spec) if course.loads else 0.0),
         )
 
     def _waits_for(self, resident: Resident, *, prefix: bool) -> list[str]:
@@ -112,6 +112,12 @@ class Planner:
         refusal = self._residents.no_memory() if missing_bytes > 0 else None
         return tuple(entry.id for entry in idle[:leaving]), refusal
 
+    def _load_s(self, resident: Resident | None, spec: ModelSpec | None) -> float | None:
+        """How long the load itself takes; None for what was never loaded."""
+        if resident is None or spec not in (None, resident.entry.registration.spec):
+            return None
+        return self._desk.run_times(resident.entry.id).mean_load_s
+
     def _longest_wait_s(self, residents: Sequence[Resident]) -> float | None:
         longest_s = 0.0
         for resident in residents:
@@ -119,3 +125,7 @@ class Planner:
                 return None
             longest_s = max(longest_s, wait_s)
         return longest_s
+
+
+def _together(wait_s: float | None, load_s: float | None) -> float | None:
+    return None if wait_s is None or load_s is None else wait_s + load_s

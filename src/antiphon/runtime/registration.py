@@ -213,6 +213,8 @@ class Registrar:
 
     def _commit(self, resident: Resident, lease: Lease, registration: Registration, capability: Capability) -> None:
         max_slots, slots = self._max_slots_of(registration.spec), resident.entry.registration.spec.slots
+        if registration.spec != resident.entry.registration.spec:
+            self._desk.run_times(resident.entry.id).forget_loads()
         self._desk.resize(lease, registration.spec.slots)
         try:
             resident.entry.commit(registration, capability)

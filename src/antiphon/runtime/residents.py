@@ -280,9 +280,10 @@ class Residents:
         spec = resident.entry.registration.spec
         if staged is not None:  # its weights came before, beside another pool
             return await build_pool(staged, spec, resident.max_slots)
-        before = await self._scales.weigh()
+        before, started = await self._scales.weigh(), self._ports.clock.now()
         pool = await build_pool(await stage(self.make_host(spec)), spec, resident.max_slots)
         try:
+            self._desk.run_times(resident.entry.id).note_load(self._ports.clock.now() - started)
             change = await self._scales.change(before, resident.entry)
         except BaseException:
             await abandon(pool.host)
