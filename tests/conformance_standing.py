@@ -1,96 +1,105 @@
-"""How a model stands, as `GET /v1/status` tells it: seen and expected, whole but for what no test can foresee."""
+"""How a model stands, as `/v1/models` and `/v1/status` tell it: expected and seen, each whole. It starts nothing."""
 
 from collections.abc import Sequence
 
-from conformance_client import Pending, eventually
+from conformance_client import eventually
 from conformance_server import Model, Server
 
 CAPACITY = 4
-"""What a controlled checkpoint advertises unless a file in it says otherwise."""
+"""What a controlled session advertises unless its folder says otherwise."""
+
+Snapshot = dict[str, object]
 
 
-def standing(model: Model) -> dict[str, object]:
-    """The model in the snapshot, without ages and estimates."""
-    return _foreseeable(model.status())
-
-
-def standings(server: Server, *models: Model) -> list[dict[str, object]]:
-    """Several models in one snapshot."""
-    seen = {it["id"]: it for it in server.status()["models"]}
-    return [_foreseeable(seen[model.id]) for model in models]
-
-
-def wait_standing(model: Model, wanted: dict[str, object]) -> None:
-    """Block until the model stands so; for what no answer announces."""
-    eventually(lambda: standing(model), lambda it: it == wanted, f"{wanted}")
-
-
-def expected(
-    model: Model,
-    slots: int,
-    state: str = "ready",
+def standing(
+    state: str,
     *,
-    leases: int | str = 0,
+    slots: int | None,
+    leases: Sequence[str] = (),
     queue: Sequence[str] = (),
-    capacity: int | None = CAPACITY,
-    published: bool | None = None,
+    mode: str = "offline",
+    capacity: int | None = None,
     last_error: str | None = None,
-) -> dict[str, object]:
-    """What `standing` must be.
+) -> Snapshot:
+    """All that the server says of a model, but for its id and what is measured: ages, estimates, memory.
 
-    `leases` counts requests in the first slots, or is the operation that has the model alone. `capacity` is what a
-    published pool advertises. There is one while the model is ready, unless `published` says otherwise.
+    `slots` None is a server without slots. `leases` and `queue` name operations; the leases of requests are in the
+    first slots. `capacity` is that of the published pool: by default a ready model has one, and no other has.
     """
-    published = state == "ready" if published is None else published
-    if isinstance(leases, str):
-        held = [{"slot": None, "kind": "management", "operation": leases}]
-        names = ["lease:exclusive"]
-    else:
-        held = [{"slot": slot, "kind": "request", "operation": "infer"} for slot in range(leases)]
-        names = [f"lease:{slot}" for slot in range(leases)]
-    return {
-        "id": model.id,
-        "state": state,
-        "loaded": published,
+    if state == "ready" and capacity is None:
+        capacity = CAPACITY
+    requests = list(leases).count("infer")
+    held = [f"lease:{slot}" for slot in range(requests)] + ["lease:exclusive"] * (len(leases) - requests)
+    counted = {
         "slots": slots,
-        "active_slots": leases if isinstance(leases, int) else 0,
+        "active_slots": requests,
         "queued_requests": list(queue).count("infer"),
-        "max_parallel_slots": capacity if published else None,
-        "waiting": len(queue),
-        "leases": held,
+        "max_parallel_slots": capacity,
+    }
+    loaded = capacity is not None
+    listed = {"object": "model", "family": "controlled", "task": "tts", "mode": mode, "loaded": loaded}
+    if slots is None:
+        counted |= {"slots": 1, "max_parallel_slots": None}
+    else:
+        listed |= counted
+    return {
+        "listed": listed,
+        "status": {"state": state, "loaded": loaded, "waiting": len(queue), "last_error": last_error, **counted},
+        "leases": [
+            {"slot": slot if operation == "infer" else None, "kind": _kind(operation), "operation": operation}
+            for slot, operation in enumerate(leases)
+        ],
         "queue": [
             {
                 "position": position,
-                "kind": "request" if operation == "infer" else "management",
+                "kind": _kind(operation),
                 "operation": operation,
-                "waits_for": [*names, f"waiter:{position - 1}"] if position > 1 else names,
+                "waits_for": [*held, f"waiter:{position - 1}"] if position > 1 else held,
             }
             for position, operation in enumerate(queue, start=1)
         ],
-        "last_error": last_error,
     }
 
 
-def occupy(model: Model, count: int, name: str = "earlier") -> list[Pending]:
-    """Start as many requests, and return once each is in a run; the test holds `run`. Their texts are `NAME 0` ..."""
-    calls = [model.infer(f"{name} {number}") for number in range(count)]
-    for number in range(count):
-        model.checkpoint.wait_for("run", text=f"{name} {number}")
-    return calls
+def seen(model: Model) -> Snapshot:
+    """How the model stands now, in the shape of `standing`."""
+    return _told(model, model.status())
 
 
-def steps(model: Model, *wanted: str) -> list[tuple[str, str | None]]:
-    """The events of the first checkpoint, step and text of each, all or those of the steps named."""
-    return [(it.step, it.request) for it in model.checkpoint.events() if not wanted or it.step in wanted]
+def seen_together(server: Server, *models: Model) -> list[Snapshot]:
+    """How several models stand, in one answer of `/v1/status`."""
+    statuses = {status["id"]: status for status in server.status()["models"]}
+    return [_told(model, statuses[model.id]) for model in models]
 
 
-def _foreseeable(status: dict[str, object]) -> dict[str, object]:
-    return {
-        **status,
-        "leases": [_without_times(lease) for lease in status["leases"]],
-        "queue": [_without_times(waiter) for waiter in status["queue"]],
-    }
+def comes_to(model: Model, wanted: Snapshot) -> None:
+    """Wait until the model stands so; it must be a standing that stays until the test lets go."""
+    eventually(lambda: seen(model), lambda it: it == wanted, f"{model}: {wanted}")
 
 
-def _without_times(item: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in item.items() if name not in {"age_ms", "estimate_ms"}}
+def wait_age(model: Model, kind: str, place: int, age_ms: int) -> None:
+    """Wait until the lease or the waiter at this place, of the status's "leases" or "queue", is older than that."""
+    eventually(model.status, lambda it: it[kind][place]["age_ms"] > age_ms, f"an age of {age_ms} ms in {kind}")
+
+
+def last_error(model: Model) -> str:
+    """What the server says of the model's last failure; there must have been one."""
+    error = model.status()["last_error"]
+    assert error
+    return error
+
+
+def _told(model: Model, status: dict[str, object]) -> Snapshot:
+    listed = model.listed()
+    leases, queue = status.pop("leases"), status.pop("queue")
+    assert (listed.pop("id"), status.pop("id")) == (model.id, model.id)
+    assert all(it.pop("age_ms") >= 0 for it in [*leases, *queue])
+    assert all((it.pop("estimate_ms") or 0) >= 0 for it in queue)
+    assert status.pop("resident_bytes") is None or status["loaded"]
+    for unsteered in ("created", "owned_by", "voices", "languages"):
+        listed.pop(unsteered)
+    return {"listed": listed, "status": status, "leases": leases, "queue": queue}
+
+
+def _kind(operation: str) -> str:
+    return "request" if operation == "infer" else "management"

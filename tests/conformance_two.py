@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from antiphon.testing import ControlledCheckpoint
 from conformance_client import Pending, eventually
+from conformance_evidence import steps
 from conformance_server import Model, Server, answer_of
-
-CAPACITY = 4
-"""The slots that a controlled session advertises."""
+from conformance_standing import Snapshot, seen_together, standing
 
 INFER, LOAD, UNLOAD, BULK = ("infer",), ("load",), ("unload",), ("bulk_unload",)
 REQUEST = ["prepare", "run", "ran"]
@@ -37,16 +36,6 @@ def pool_steps(slots: int) -> list[str]:
 def teardown_steps(slots: int) -> list[str]:
     """What an engine announces of a teardown."""
     return [*["destroy", "session_closed"] * slots, "destroy", "closed"]
-
-
-def steps(checkpoint: ControlledCheckpoint) -> list[str]:
-    """All that was announced in a folder, in order."""
-    return [event.step for event in checkpoint.events()]
-
-
-def last_t(checkpoint: ControlledCheckpoint, step: str) -> float:
-    """When a step was last announced. Units: monotonic seconds."""
-    return checkpoint.events(step)[-1].t
 
 
 def reconfigure(model: Model, revision: str = "v2") -> tuple[Pending, ControlledCheckpoint]:
@@ -118,66 +107,27 @@ class TwoModels:
 
     def wait(self, *, a: Standing, b: Standing) -> None:
         """Wait until both models stand like this; it must be how they stay."""
-        eventually(self._standings, lambda seen: seen == (a, b), f"{(a, b)}")
-        self.show(a=a, b=b)
+        eventually(self._seen, lambda seen: seen == self._wanted(a, b), f"{(a, b)}")
 
     def show(self, *, a: Standing, b: Standing) -> None:
-        """Assert that both models stand like this now: the whole of their status, and of their entries in the list."""
-        shown = self._shown()
-        assert shown == [self._whole(it, wanted) for it, wanted in ((self.a, a), (self.b, b))]
-        for status in shown:
-            listed = self._server.client.call("GET", f"/v1/models/{status['id']}").json()
-            for name in ("loaded", "slots", "active_slots", "queued_requests", "max_parallel_slots"):
-                assert (name, listed[name]) == (name, status[name])
+        """Assert that both models stand like this now: all that the server says of them."""
+        assert self._seen() == self._wanted(a, b)
 
     def _infer_older(self, model: Model, text: str) -> None:
         self._older[model].append((text, model.infer(text)))
 
-    def _standings(self) -> tuple[Standing, ...]:
-        return tuple(Standing(it["state"], _operations(it["leases"]), _operations(it["queue"])) for it in self._shown())
+    def _seen(self) -> list[Snapshot]:
+        return [_of_any_slot(it) for it in seen_together(self._server, self.a, self.b)]
 
-    def _shown(self) -> list[dict[str, object]]:
-        """The status of A and B, at one moment, less what is measured and the numbers of the slots."""
-        of_id = {it["id"]: it for it in self._server.status()["models"]}
-        return [_plain(of_id[it.id]) for it in (self.a, self.b)]
-
-    def _whole(self, model: Model, it: Standing) -> dict[str, object]:
-        """What status must say of a model that stands like this.
-
-        In none of these situations does a model that is not ready have a pool that could be used.
-        """
-        ready = it.state == "ready"
-        return {
-            "id": model.id,
-            "state": it.state,
-            "loaded": ready,
-            "slots": self._server.slots,
-            "active_slots": it.leases.count("infer"),
-            "queued_requests": it.queue.count("infer"),
-            "max_parallel_slots": CAPACITY if ready else None,
-            "waiting": len(it.queue),
-            "leases": [{"kind": _kind(each), "operation": each, "whole": each != "infer"} for each in it.leases],
-            "queue": [
-                {"position": at, "kind": _kind(each), "operation": each} for at, each in enumerate(it.queue, start=1)
-            ],
-            "last_error": None,
-        }
+    def _wanted(self, *both: Standing) -> list[Snapshot]:
+        slots = self._server.slots
+        return [_of_any_slot(standing(it.state, slots=slots, leases=it.leases, queue=it.queue)) for it in both]
 
 
-def _plain(status: dict[str, object]) -> dict[str, object]:
-    """A model's status without ages, estimates and slot numbers; no two leases may be on one slot."""
-    slots = [lease["slot"] for lease in status["leases"]]
+def _of_any_slot(snapshot: Snapshot) -> Snapshot:
+    """How a model stands, whichever slots its leases are on; no two of them may be on one."""
+    slots = [lease["slot"] for lease in snapshot["leases"]]
     assert len(set(slots)) == len(slots)
-    leases = [
-        {"kind": it["kind"], "operation": it["operation"], "whole": it["slot"] is None} for it in status["leases"]
-    ]
-    queue = [{name: it[name] for name in ("position", "kind", "operation")} for it in status["queue"]]
-    return {**status, "leases": leases, "queue": queue}
-
-
-def _operations(claims: list[dict[str, object]]) -> tuple[str, ...]:
-    return tuple(it["operation"] for it in claims)
-
-
-def _kind(operation: str) -> str:
-    return "request" if operation == "infer" else "management"
+    leases = [{**lease, "slot": None if lease["slot"] is None else "any"} for lease in snapshot["leases"]]
+    queue = [{name: it[name] for name in ("position", "kind", "operation")} for it in snapshot["queue"]]
+    return {**snapshot, "leases": leases, "queue": queue}

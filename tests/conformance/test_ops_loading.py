@@ -1,20 +1,9 @@
 """The cells `ops.loading.*`: what meets a model whose pool is half built. Each names a mutant that it kills."""
 
-from conformance_ops import (
-    answers,
-    cold_model,
-    comes_to,
-    fill,
-    first,
-    last,
-    last_of_load,
-    loading,
-    refusal,
-    said,
-    seen,
-    standing,
-)
+from conformance_evidence import answers, first, last, refusal, said
 from conformance_plugin import cell
+from conformance_situations import cold_model, fill, last_of_load, loading
+from conformance_standing import comes_to, seen, standing
 
 
 @cell("ops.loading.inference")

@@ -1,7 +1,9 @@
 """The cells `ops.ready.*`: what meets a model that is ready. Each names a mutant that it kills."""
 
-from conformance_ops import answers, comes_to, fill, first, last, refusal, said, seen, standing
+from conformance_evidence import answers, first, last, refusal, said
 from conformance_plugin import cell
+from conformance_situations import fill
+from conformance_standing import comes_to, seen, standing
 
 
 @cell("ops.ready.inference")

@@ -1,19 +1,9 @@
 """The cells `ops.reconfiguring.*`: what meets a model while it is replaced. Each names a mutant that it kills."""
 
-from conformance_ops import (
-    CAPACITY,
-    comes_to,
-    fill,
-    first,
-    last,
-    last_of_load,
-    reconfiguring,
-    refusal,
-    said,
-    seen,
-    standing,
-)
+from conformance_evidence import first, last, refusal, said
 from conformance_plugin import cell
+from conformance_situations import fill, last_of_load, reconfiguring
+from conformance_standing import CAPACITY, comes_to, seen, standing
 
 
 @cell("ops.reconfiguring.inference")

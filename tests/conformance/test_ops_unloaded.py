@@ -1,18 +1,9 @@
 """The cells `ops.unloaded.*`: what meets a registered model that is not loaded. Each names a mutant that it kills."""
 
-from conformance_ops import (
-    cold_model,
-    comes_to,
-    first,
-    last,
-    last_of_load,
-    occupied_cold,
-    refusal,
-    said,
-    seen,
-    standing,
-)
+from conformance_evidence import first, last, refusal, said
 from conformance_plugin import cell
+from conformance_situations import cold_model, last_of_load, occupied_cold
+from conformance_standing import comes_to, seen, standing
 
 
 @cell("ops.unloaded.inference")

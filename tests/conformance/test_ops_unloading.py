@@ -1,7 +1,9 @@
 """The cells `ops.unloading.*`: what meets a model whose teardown is not over. Each names a mutant that it kills."""
 
-from conformance_ops import comes_to, fill, first, last, said, seen, standing, unloading
+from conformance_evidence import first, last, said
 from conformance_plugin import cell
+from conformance_situations import fill, unloading
+from conformance_standing import comes_to, seen, standing
 
 
 @cell("ops.unloading.inference")

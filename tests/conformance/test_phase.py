@@ -2,13 +2,11 @@
 
 import pytest
 
+from conformance_evidence import error_of, first, last, steps
 from conformance_plugin import cell
 from conformance_server import answer_of
-from conformance_standing import expected, occupy, standing, standings, steps
-
-
-def error_of(answer):
-    return answer.json()["error"]
+from conformance_situations import occupy
+from conformance_standing import seen, seen_together, standing
 
 
 @cell("phase.queued")
@@ -21,13 +19,13 @@ def test_phase_queued(server, slots):
         model.wait_queue("load")
         queued = model.infer("queued")
         model.wait_queue("load", "infer")
-        assert standing(model) == expected(model, slots, leases=slots, queue=["load", "infer"])
-        assert steps(model, "prepare")[slots:] == []  # no session is its own
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["load", "infer"])
+        assert steps(model.checkpoint, "prepare")[slots:] == []  # no session is its own
     for call in earlier:
         assert answer_of(call).revision == "v1"
     manager.ok()
     assert answer_of(queued).revision == "v2"  # it was bound to nothing while it waited
-    assert standing(model) == expected(model, slots)
+    assert seen(model) == standing("ready", slots=slots)
 
 
 @cell("phase.queued")
@@ -41,11 +39,11 @@ def test_phase_queued_ends_with_its_timeout(server, slots):
         model.wait_queue("infer", "infer")
         refused = bounded.result()
         assert (refused.status_code, error_of(refused)["code"]) == (503, "server_busy")
-        assert standing(model) == expected(model, slots, leases=slots, queue=["infer"])
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["infer"])
     for call in (*earlier, patient):
         call.ok()
     assert "bounded" not in model.runs()
-    assert standing(model) == expected(model, slots)
+    assert seen(model) == standing("ready", slots=slots)
 
 
 @cell("phase.queued")
@@ -64,14 +62,14 @@ def test_phase_queued_ends_with_its_client(server, slots):
         model.wait_queue("unload", "infer")  # while all slots are still taken
         manager.cut()
         model.checkpoint.hold("destroy")
-        assert standing(model) == expected(model, slots, leases=slots, queue=["unload", "infer"])
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["unload", "infer"])
     for call in earlier:
         call.ok()
     model.wait_state("unloading")  # the manager went on
     model.checkpoint.release("destroy")
     assert answer_of(later).text == "later"
     assert "leaving" not in model.runs()
-    assert standing(model) == expected(model, slots)
+    assert seen(model) == standing("ready", slots=slots)
 
 
 @cell("phase.admitted")
@@ -83,14 +81,15 @@ def test_phase_admitted(server, slots):
         behind = model.infer("behind")
         model.wait_queue("infer")
         model.checkpoint.wait_for("load", 2)
-        assert standing(model) == expected(model, slots, "loading", leases=slots, queue=["infer"])
-        assert steps(model, "prepare", "run") == []  # they are active, and no inference has begun
+        assert seen(model) == standing("loading", slots=slots, leases=["infer"] * slots, queue=["infer"])
+        assert steps(model.checkpoint, "prepare", "run") == []  # they are active, and no inference has begun
     for call in (*cold, behind):
         call.ok()
-    assert len(steps(model, "load")) == 2  # one initialiser for them all
-    published = max(at for at, (step, _) in enumerate(steps(model)) if step in {"open", "clone"})
-    assert all(at > published for at, (step, _) in enumerate(steps(model)) if step in {"prepare", "run"})
-    assert standing(model) == expected(model, slots)
+    assert len(steps(model.checkpoint, "load")) == 2  # one initialiser for them all
+    order = steps(model.checkpoint)
+    published = max(at for at, step in enumerate(order) if step in {"open", "clone"})
+    assert all(at > published for at, step in enumerate(order) if step in {"prepare", "run"})
+    assert seen(model) == standing("ready", slots=slots)
 
 
 @cell("phase.admitted")
@@ -103,14 +102,14 @@ def test_phase_admitted_while_guarded_loads_take_turns(fresh_server, slots):
         a.checkpoint.wait_for("load")
         second = b.infer("second")
         b.wait_state("loading")
-        assert standings(server, a, b) == [
-            expected(a, slots, "loading", leases=1),
-            expected(b, slots, "loading", leases=1),  # active, though its load has not begun
+        assert seen_together(server, a, b) == [
+            standing("loading", slots=slots, leases=["infer"]),
+            standing("loading", slots=slots, leases=["infer"]),  # active, though its load has not begun
         ]
         assert b.checkpoint.events() == []
     assert [answer_of(call).text for call in (first, second)] == ["first", "second"]
     assert b.checkpoint.wait_for("load").t > a.checkpoint.wait_for("loaded").t
-    assert standings(server, a, b) == [expected(a, slots), expected(b, slots)]
+    assert seen_together(server, a, b) == [standing("ready", slots=slots), standing("ready", slots=slots)]
 
 
 @cell("phase.executing")
@@ -126,14 +125,13 @@ def test_phase_executing(server, slots, step):
         assert len(set(sessions)) == slots  # a session for each
         manager = model.register(path=str(replacement.path))
         model.wait_queue("load")
-        assert standing(model) == expected(model, slots, leases=slots, queue=["load"])
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["load"])
     answers = [answer_of(call) for call in calls]
     assert {(it.revision, it.session) for it in answers} == {("v1", session) for session in sessions}
     assert manager.ok()["loaded"] is True
-    torn_down = next(at for at, (it, _) in enumerate(steps(model)) if it == "destroy")
-    assert max(at for at, (it, _) in enumerate(steps(model)) if it == "ran") < torn_down
+    assert last(model.checkpoint, "ran") < first(model.checkpoint, "destroy")
     assert answer_of(model.infer("after")).revision == "v2"
-    assert standing(model) == expected(model, slots)
+    assert seen(model) == standing("ready", slots=slots)
 
 
 @cell("phase.executing")
@@ -147,10 +145,10 @@ def test_phase_executing_is_never_interrupted_by_a_busy_timeout(server, slots):
         model.wait_queue("unload")
         refused = model.infer("too late", busy_timeout_ms=20).result()  # so much time has passed
         assert refused.status_code == 503
-        assert standing(model) == expected(model, slots, leases=slots, queue=["unload"])
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["unload"])
     assert [answer_of(call).text for call in running] == [f"own {number}" for number in range(slots)]
     barrier.ok()
-    assert standing(model) == expected(model, slots, "unloaded")
+    assert seen(model) == standing("unloaded", slots=slots)
 
 
 @cell("phase.executing")
@@ -167,7 +165,7 @@ def test_phase_executing_in_one_session_at_a_time(server, slots):
             open_in.add(event.session)
         elif event.step == "ran":
             open_in.remove(event.session)
-    assert standing(model) == expected(model, slots)
+    assert seen(model) == standing("ready", slots=slots)
 
 
 @cell("phase.deferred")
@@ -177,22 +175,22 @@ def test_phase_deferred(server, slots):
         model.checkpoint.hold(step, "streamed")
     stream = model.open_stream("streamed")
     model.checkpoint.wait_for("prepare", text="streamed")
-    assert standing(model) == expected(model, slots, leases=1)  # before there is an answer at all
+    assert seen(model) == standing("ready", slots=slots, leases=["infer"])  # before there is an answer at all
     manager = model.unload()
     model.wait_queue("unload")
     model.checkpoint.release("prepare", "streamed")
     assert stream.head().status == 200
     model.checkpoint.wait_for("stream", text="streamed")
-    assert standing(model) == expected(model, slots, leases=1, queue=["unload"])  # from then to the end
+    assert seen(model) == standing("ready", slots=slots, leases=["infer"], queue=["unload"])  # from then to the end
     model.checkpoint.release("stream", "streamed")
     *deltas, done = stream.events()
 
     assert [it["type"] for it in deltas] == ["task.delta"] * len(deltas)
     assert done["type"] == "task.done"
     assert manager.ok()["loaded"] is False
-    order = [step for step, _ in steps(model, "ran", "reset", "destroy")]
+    order = steps(model.checkpoint, "ran", "reset", "destroy")
     assert order[:3] == ["ran", "reset", "destroy"]  # the manager had the model once the session was fit again
-    assert standing(model) == expected(model, slots, "unloaded")
+    assert seen(model) == standing("unloaded", slots=slots)
 
 
 @cell("phase.deferred")
@@ -203,13 +201,14 @@ def test_phase_deferred_batch(server, slots):
         model.checkpoint.wait_for("run", text="second")
         manager = model.unload()
         model.wait_queue("unload")
-        assert standing(model) == expected(model, slots, leases=1, queue=["unload"])  # one slot for the whole batch
+        one_slot = standing("ready", slots=slots, leases=["infer"], queue=["unload"])
+        assert seen(model) == one_slot  # for the whole batch
     events = list(batch.events())
     assert [it["type"] for it in events] == ["task.batch.result", "task.batch.result", "task.batch.done"]
     assert [it["index"] for it in events[:-1]] == [0, 1]
     assert manager.ok()["loaded"] is False
-    assert [step for step, _ in steps(model, "ran", "destroy")][:3] == ["ran", "ran", "destroy"]
-    assert standing(model) == expected(model, slots, "unloaded")
+    assert steps(model.checkpoint, "ran", "destroy")[:3] == ["ran", "ran", "destroy"]
+    assert seen(model) == standing("unloaded", slots=slots)
 
 
 @cell("phase.deferred")
@@ -228,12 +227,12 @@ def test_phase_deferred_ends_with_a_failure(server, slots, kind):
         model.checkpoint.wait_for("run", text="second")
     manager = model.unload()
     model.wait_queue("unload")
-    assert standing(model) == expected(model, slots, leases=1, queue=["unload"])
+    assert seen(model) == standing("ready", slots=slots, leases=["infer"], queue=["unload"])
     model.unhold()
 
     assert list(call.events())[-1]["type"] == "error"
     assert manager.ok()["loaded"] is False  # the one lease came back, once
-    assert standing(model) == expected(model, slots, "unloaded")
+    assert seen(model) == standing("unloaded", slots=slots)
     for failing in model.checkpoint.path.glob("*.fail*"):
         failing.unlink()
     assert list(model.open_stream("second").events())[-1]["type"] == "task.done"
@@ -250,9 +249,10 @@ def test_phase_deferred_ends_when_it_is_dropped_unstarted(server, slots, kind):
         manager = model.unload()
         model.wait_queue("unload")
         call.cut(reset=True)  # there was no byte of an answer
-        assert standing(model) == expected(model, slots, leases=1, queue=["unload"])  # the engine is at work
+        at_work = standing("ready", slots=slots, leases=["infer"], queue=["unload"])
+        assert seen(model) == at_work  # the engine is
     assert manager.ok()["loaded"] is False
-    assert standing(model) == expected(model, slots, "unloaded")
+    assert seen(model) == standing("unloaded", slots=slots)
     assert answer_of(model.infer("next")).text == "next"
 
 
@@ -267,7 +267,7 @@ def test_phase_deferred_session_is_reset_before_its_next_use(server, slots):
         left = model.open_stream("left")
         model.checkpoint.wait_for("stream", text="left")
         left.cut(reset=True)
-        assert standing(model) == expected(model, slots, leases=slots)  # until the engine is quiescent
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots)  # until the engine is quiescent
         following = model.infer("next")
         model.wait_queue("infer")
     session = answer_of(following).session
@@ -281,4 +281,4 @@ def test_phase_deferred_session_is_reset_before_its_next_use(server, slots):
     model.unhold()
     for call in earlier:
         call.ok()
-    assert standing(model) == expected(model, slots)
+    assert seen(model) == standing("ready", slots=slots)

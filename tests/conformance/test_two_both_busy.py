@@ -5,6 +5,7 @@ Each model can be let go of while the other stays as it is.
 
 import pytest
 
+from conformance_evidence import last, steps
 from conformance_plugin import cell
 from conformance_server import answer_of
 from conformance_two import (
@@ -16,10 +17,8 @@ from conformance_two import (
     UNLOADED,
     Standing,
     TwoModels,
-    last_t,
     pool_steps,
     reconfigure,
-    steps,
     teardown_steps,
 )
 
@@ -111,7 +110,7 @@ def test_two_both_busy_reconfigure_a(server, slots, state):
     two.show(a=READY, b=Standing(state, INFER * slots))
     assert_drained(two, two.a, slots)
     assert steps(replacement) == pool_steps(slots)
-    assert replacement.events("load")[0].t > last_t(two.a.checkpoint, "ran")
+    assert replacement.events("load")[0].t > last(two.a.checkpoint, "ran")
     assert answer_of(two.a.infer("new")).revision == "v2"
     assert two.since(two.b) == []
     two.finish(two.b)

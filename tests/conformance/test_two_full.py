@@ -1,5 +1,6 @@
 """The cells `two.full_ready.*`: A runs a request in each slot and one is queued, B is ready and idle."""
 
+from conformance_evidence import last, steps
 from conformance_plugin import cell
 from conformance_server import answer_of
 from conformance_two import (
@@ -12,10 +13,8 @@ from conformance_two import (
     UNLOADED,
     Standing,
     TwoModels,
-    last_t,
     pool_steps,
     reconfigure,
-    steps,
     teardown_steps,
 )
 
@@ -88,7 +87,7 @@ def test_two_full_ready_reconfigure_a(server, slots):
     two.show(a=READY, b=READY)
     assert_older_went_first(two, slots)
     assert steps(replacement) == pool_steps(slots)
-    assert replacement.events("load")[0].t > last_t(two.a.checkpoint, "ran")
+    assert replacement.events("load")[0].t > last(two.a.checkpoint, "ran")
     assert answer_of(two.a.infer("new")).revision == "v2"
     assert two.since(two.b) == []
 

@@ -1,5 +1,6 @@
 """The cells `two.loading_ready.*`: A's first load is held under one request, B is ready and idle."""
 
+from conformance_evidence import last, steps
 from conformance_plugin import cell
 from conformance_server import answer_of
 from conformance_two import (
@@ -12,10 +13,8 @@ from conformance_two import (
     UNLOADED,
     Standing,
     TwoModels,
-    last_t,
     pool_steps,
     reconfigure,
-    steps,
     teardown_steps,
 )
 
@@ -71,7 +70,7 @@ def test_two_loading_ready_reconfigure_a(server, slots):
     two.show(a=READY, b=READY)
     assert two.since(two.a) == [*rest_of_load(slots), *teardown_steps(slots)]
     assert steps(replacement) == pool_steps(slots)
-    assert replacement.events("load")[0].t > last_t(two.a.checkpoint, "ran")
+    assert replacement.events("load")[0].t > last(two.a.checkpoint, "ran")
     assert answer_of(two.a.infer("new")).revision == "v2"
     assert two.since(two.b) == []
 

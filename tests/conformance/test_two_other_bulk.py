@@ -1,5 +1,6 @@
 """The cells `two.other_bulk.*`: a bulk unload has its barriers on A and B, behind a request in each slot."""
 
+from conformance_evidence import last, steps
 from conformance_plugin import cell
 from conformance_server import answer_of
 from conformance_two import (
@@ -12,10 +13,8 @@ from conformance_two import (
     UNLOADED,
     Standing,
     TwoModels,
-    last_t,
     pool_steps,
     reconfigure,
-    steps,
     teardown_steps,
 )
 
@@ -89,7 +88,7 @@ def test_two_other_bulk_reconfigure_a(server, slots):
     two.show(a=READY, b=barriers(slots))
     assert two.since(two.a) == drained(slots)
     assert steps(replacement) == pool_steps(slots)
-    assert replacement.events("load")[0].t > last_t(two.a.checkpoint, "closed")
+    assert replacement.events("load")[0].t > last(two.a.checkpoint, "closed")
     assert answer_of(two.a.infer("new")).revision == "v2"
     end_bulk(two, two.b)
     two.show(a=READY, b=UNLOADED)

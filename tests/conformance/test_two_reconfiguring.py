@@ -1,5 +1,6 @@
 """The cells `two.reconfiguring_running.*`: A is held in the teardown of its old pool, B runs one request."""
 
+from conformance_evidence import last, steps
 from conformance_plugin import cell
 from conformance_server import answer_of
 from conformance_two import (
@@ -12,10 +13,8 @@ from conformance_two import (
     UNLOADED,
     Standing,
     TwoModels,
-    last_t,
     pool_steps,
     reconfigure,
-    steps,
     teardown_steps,
 )
 
@@ -70,18 +69,18 @@ def test_two_reconfiguring_running_request_b(server, slots):
 @cell("two.reconfiguring_running.reconfigure_a")
 def test_two_reconfiguring_running_reconfigure_a(server, slots):
     two = reconfiguring_running(server)
-    call, last = reconfigure(two.a, "v3")
+    call, newest = reconfigure(two.a, "v3")
     two.wait(a=Standing("reconfiguring", LOAD, LOAD), b=B_RUNS)
-    assert steps(last) == []
+    assert steps(newest) == []
 
     two.finish(two.a)
     assert two.manager.ok()["loaded"] is True
     assert call.ok()["loaded"] is True
     two.show(a=READY, b=B_RUNS)
     assert steps(two.replacement) == [*pool_steps(slots), *teardown_steps(slots)]
-    assert steps(last) == pool_steps(slots)
+    assert steps(newest) == pool_steps(slots)
     built = pool_steps(slots)[-1]
-    assert last.events("load")[0].t > last_t(two.replacement, built)  # the first was whole before the second began
+    assert newest.events("load")[0].t > last(two.replacement, built)  # the first was whole before the second began
     assert answer_of(two.a.infer("new")).revision == "v3"
     assert two.since(two.b) == []
 

@@ -1,5 +1,6 @@
 """The cells `two.spare_ready.*`: A runs requests in all slots but one, B is ready and idle."""
 
+from conformance_evidence import last, steps
 from conformance_plugin import cell
 from conformance_server import answer_of
 from conformance_two import (
@@ -12,10 +13,8 @@ from conformance_two import (
     UNLOADED,
     Standing,
     TwoModels,
-    last_t,
     pool_steps,
     reconfigure,
-    steps,
     teardown_steps,
 )
 
@@ -89,7 +88,7 @@ def test_two_spare_ready_reconfigure_a(server, slots):
     two.show(a=READY, b=READY)
     assert two.since(two.a) == [*["ran"] * (slots - 1), *teardown_steps(slots)]
     assert steps(replacement) == pool_steps(slots)
-    assert replacement.events("load")[0].t > last_t(two.a.checkpoint, "ran")
+    assert replacement.events("load")[0].t > last(two.a.checkpoint, "ran")
     assert answer_of(two.a.infer("new")).revision == "v2"
     assert two.since(two.b) == []
 
@@ -116,4 +115,4 @@ def test_two_spare_ready_unload_ab(server, slots):
     two.show(a=UNLOADED, b=UNLOADED)
     assert two.since(two.a) == [*["ran"] * (slots - 1), *teardown_steps(slots)]
     assert two.since(two.b) == teardown_steps(slots)
-    assert last_t(two.b.checkpoint, "closed") < last_t(two.a.checkpoint, "ran")
+    assert last(two.b.checkpoint, "closed") < last(two.a.checkpoint, "ran")

@@ -1,20 +1,9 @@
 """The cells `two.unloaded_ready.*`: A is registered and not loaded, B is ready and idle."""
 
+from conformance_evidence import steps
 from conformance_plugin import cell
 from conformance_server import answer_of
-from conformance_two import (
-    BULK,
-    INFER,
-    LOAD,
-    READY,
-    REQUEST,
-    UNLOADED,
-    Standing,
-    TwoModels,
-    pool_steps,
-    steps,
-    teardown_steps,
-)
+from conformance_two import BULK, INFER, LOAD, READY, REQUEST, UNLOADED, Standing, TwoModels, pool_steps, teardown_steps
 
 
 def unloaded_ready(server):

@@ -1,5 +1,6 @@
 """The cells `two.unloading_ready.*`: A's unload is held in its teardown, B is ready and idle."""
 
+from conformance_evidence import last, steps
 from conformance_plugin import cell
 from conformance_server import answer_of
 from conformance_two import (
@@ -12,10 +13,8 @@ from conformance_two import (
     UNLOADED,
     Standing,
     TwoModels,
-    last_t,
     pool_steps,
     reconfigure,
-    steps,
     teardown_steps,
 )
 
@@ -76,7 +75,7 @@ def test_two_unloading_ready_reconfigure_a(server, slots):
     two.show(a=READY, b=READY)
     assert two.since(two.a) == rest_of_teardown(slots)
     assert steps(replacement) == pool_steps(slots)
-    assert replacement.events("load")[0].t > last_t(two.a.checkpoint, "closed")
+    assert replacement.events("load")[0].t > last(two.a.checkpoint, "closed")
     assert answer_of(two.a.infer("new")).revision == "v2"
     assert two.since(two.b) == []
 

@@ -1,0 +1,211 @@
+"""The cells `fail.*` about replacing a model: refused whole before the commit, kept as registered after it."""
+
+import pytest
+
+from conformance_evidence import at_work, error_of, nothing_left_open, refusal, steps
+from conformance_plugin import cell
+from conformance_server import answer_of
+from conformance_situations import NO_MEMORY_HAS_SO_MUCH
+from conformance_standing import CAPACITY, comes_to, last_error, seen, standing
+
+BEYOND_CAPACITY = 5
+
+
+@cell("fail.unsupported_capacity")
+def test_fail_unsupported_capacity(server, slots):
+    model = server.new_model()
+    before, earlier = seen(model), steps(model.checkpoint)
+
+    refused = model.register(slots=BEYOND_CAPACITY)
+
+    assert refusal(refused) == (400, None, "slots")
+    assert error_of(refused)["type"] == "invalid_request_error"
+    assert seen(model) == before
+    assert steps(model.checkpoint) == earlier  # neither a teardown nor a load
+    at_work(model)
+    other = slots % 4 + 1
+    model.register(slots=other).ok()
+    assert seen(model) == standing("ready", slots=other)
+    at_work(model)
+
+
+@cell("fail.unsupported_capacity")
+def test_fail_unsupported_capacity_behind_running_work(server, slots):
+    model = server.new_model()
+    with model.checkpoint.held("run"):
+        earlier = [model.infer(f"earlier {number}") for number in range(slots)]
+        model.wait_listed(active_slots=slots)
+        refused = model.register(slots=BEYOND_CAPACITY)
+        model.wait_queue("load")
+        later = model.infer("later")
+        model.wait_queue("load", "infer")
+
+    assert refusal(refused) == (400, None, "slots")
+    assert {answer_of(call).text for call in earlier} == {f"earlier {number}" for number in range(slots)}
+    assert answer_of(later).revision == "v1"
+    assert steps(model.checkpoint).count("load") == 1
+    comes_to(model, standing("ready", slots=slots))
+
+
+@cell("fail.unsupported_capacity")
+def test_fail_unsupported_capacity_of_a_model_that_is_not_loaded(server, slots):
+    model = server.new_model(loaded=False)
+    assert refusal(model.register(slots=BEYOND_CAPACITY)) == (400, None, "slots")
+
+    assert seen(model) == standing("unloaded", slots=slots)
+    nothing_left_open(model.checkpoint)
+    at_work(model)
+
+
+@cell("fail.capacity_probe")
+def test_fail_capacity_probe(server, slots):
+    """Unchanged inputs of a session: the live pool's capacity counts, whatever the files say by now."""
+    model = server.new_model()
+    model.checkpoint.set("capacity", "16")
+    before, earlier = seen(model), steps(model.checkpoint)
+
+    assert refusal(model.register(slots=BEYOND_CAPACITY)) == (400, None, "slots")
+
+    assert steps(model.checkpoint) == earlier  # no session was opened to learn that
+    assert seen(model) == before
+    at_work(model)
+
+
+@cell("fail.capacity_probe")
+def test_fail_capacity_probe_over_the_loaded_weights(server, slots):
+    model = server.new_model()
+    before, earlier = seen(model), steps(model.checkpoint)
+
+    assert refusal(model.register(session_options={"capacity": 1})) == (400, None, "slots")
+
+    assert steps(model.checkpoint)[len(earlier) :] == ["open", "destroy", "session_closed"]
+    assert seen(model) == before
+    at_work(model)
+
+    earlier = steps(model.checkpoint)
+    model.register(session_options={"capacity": slots}).ok()
+    probe, rest = steps(model.checkpoint)[len(earlier) :][:3], steps(model.checkpoint)[len(earlier) + 3 :]
+    assert probe == ["open", "destroy", "session_closed"]  # then the old pool goes, and the new one comes
+    assert rest.index("closed") < rest.index("load")
+    assert seen(model) == standing("ready", slots=slots, capacity=slots)
+
+
+@cell("fail.capacity_probe")
+@pytest.mark.parametrize(("file", "code"), [("open.fail", "engine_error"), ("session.null", "load_failed")])
+def test_fail_capacity_probe_that_fails(server, slots, file, code):
+    model = server.new_model()
+    before = seen(model)
+    model.checkpoint.set(file)
+
+    assert refusal(model.register(session_options={"capacity": slots})) == (500, code, None)
+
+    assert seen(model) == before
+    assert "closed" not in steps(model.checkpoint)
+    model.checkpoint.unset(file)
+    at_work(model)
+
+
+@cell("fail.capacity_probe")
+def test_fail_capacity_probe_of_another_checkpoint(server, slots):
+    model = server.new_model()
+    before, v2 = seen(model), model.replacement("v2")
+    v2.set("capacity", "1")
+    with v2.held("open"):
+        refused = model.register(path=str(v2.path))
+        v2.wait_for("open")
+        assert seen(model) == standing("reconfiguring", slots=slots, leases=["load"], capacity=CAPACITY)
+        assert "destroy" not in steps(model.checkpoint)  # both weights are there
+
+    assert refusal(refused) == (400, None, "slots")
+    assert seen(model) == before
+    nothing_left_open(v2)
+    at_work(model)
+
+    v2.set("capacity", "4")
+    model.register(path=str(v2.path)).ok()
+    loads, torn_down = v2.events("load"), model.checkpoint.events("destroy")
+    assert len(loads) == 2  # what the probe had loaded became the pool
+    assert loads[-1].t < v2.events("open")[-1].t < torn_down[0].t < v2.events("clone")[0].t
+    at_work(model, "v2")
+
+
+@cell("fail.capacity_probe")
+@pytest.mark.parametrize("step", ["load", "open"])
+def test_fail_capacity_probe_of_another_checkpoint_that_fails(server, slots, step):
+    model = server.new_model()
+    before, v2 = seen(model), model.replacement("v2")
+    v2.fail(step)
+
+    assert refusal(model.register(path=str(v2.path))) == (500, "load_failed", None)
+
+    assert seen(model) == before
+    nothing_left_open(v2)
+    at_work(model)
+
+
+@cell("fail.capacity_probe")
+def test_fail_capacity_probe_evicts_nobody(fresh_server, slots):
+    server = fresh_server("residency_limit_2", min_free_memory_mb=1)
+    model, other = server.new_model(), server.new_model()
+    before, v2 = seen(model), model.replacement("v2")
+    v2.set("bytes", NO_MEMORY_HAS_SO_MUCH)
+
+    assert refusal(model.register(path=str(v2.path))) == (503, "insufficient_memory", None)
+    assert seen(model) == before
+    assert v2.events() == []
+    assert seen(other) == standing("ready", slots=slots)
+
+    v2.unset("bytes")
+    model.register(path=str(v2.path)).ok()
+    at_work(model, "v2")
+    assert seen(other) == standing("ready", slots=slots)
+    assert "destroy" not in steps(other.checkpoint)
+
+
+@cell("fail.post_commit_load")
+def test_fail_post_commit_load(server, slots):
+    model = server.new_model()
+    v2, count = model.replacement("v2"), 3 if slots == 4 else slots + 1
+    v2.fail("clone")  # the probe succeeds before
+
+    assert refusal(model.register(path=str(v2.path), slots=count)) == (500, "load_failed", None)
+
+    assert model.checkpoint.events("closed")[0].t < v2.events("clone")[0].t
+    assert seen(model) == standing("unloaded", slots=count, last_error=last_error(model))
+    nothing_left_open(v2)
+    v2.unset("clone.fail")
+    at_work(model, "v2")  # the next request tries again
+    assert seen(model) == standing("ready", slots=count)  # with no error any more
+    assert steps(model.checkpoint).count("load") == 1  # and what was before does not come back
+
+
+@cell("fail.post_commit_load")
+def test_fail_post_commit_load_without_a_probe(server, slots):
+    model = server.new_model()
+    v2 = model.replacement("v2")
+    v2.fail("load")
+
+    assert refusal(model.register(path=str(v2.path), slots=1)) == (500, "load_failed", None)
+
+    assert model.checkpoint.events("closed")[0].t < v2.events("load")[0].t
+    assert seen(model) == standing("unloaded", slots=1, last_error=last_error(model))
+    assert "loaded" not in steps(v2)
+    assert refusal(model.infer("too early")) == (500, "load_failed", None)
+    v2.unset("load.fail")
+    at_work(model, "v2")
+
+
+@cell("fail.post_commit_load")
+@pytest.mark.parametrize("step", ["inspect", "load", "open", "clone"])
+def test_fail_post_commit_load_side_by_side_keeps_the_old_pool(server, slots, step):
+    model = server.new_model()
+    before, earlier, v2 = seen(model), steps(model.checkpoint), model.replacement("v2")
+    v2.fail(step)
+
+    refused = model.register(path=str(v2.path), slots=max(2, slots), strategy="side_by_side")
+
+    assert refusal(refused)[0] == 500
+    assert seen(model) == before
+    assert steps(model.checkpoint) == earlier
+    nothing_left_open(v2)
+    at_work(model)

@@ -1,0 +1,142 @@
+"""The cells `rule.*` about what `--parallel-jobs` must not change: answers at one slot, and the other commands."""
+
+import base64
+import json
+import subprocess
+import sys
+from hashlib import sha256
+
+import httpx
+import pytest
+
+from antiphon.packages import default_models_root
+from antiphon.packages.manifest import InstalledFile, Manifest
+from antiphon.vocabulary.tasks import Mode, Task
+from conformance_client import HANG_GUARD_S
+from conformance_plugin import cell
+from conformance_server import ISOLATIONS, LOAD, TASK_RUN, UNLOAD
+from server_process import antiphon, running_server
+
+SENTENCE = "We will walk to the river."
+
+
+def spoken(client):
+    """Speech as a file, and as the answer of the task route without its timing."""
+    file = client.post("/v1/audio/speech", json={"model": "tts", "input": SENTENCE, "seed": 7})
+    task = client.post(TASK_RUN, json={"model": "tts", "request": {"text": SENTENCE, "seed": 7}})
+    assert (file.status_code, task.status_code) == (200, 200)
+    return file.content, file.headers["content-type"], without_timing(task)
+
+
+def heard(client, file):
+    """The words, the transcript with all times, and the answer of the task route."""
+    form = {"model": "asr", "language": "en", "response_format": "verbose_json"}
+    form["timestamp_granularities[]"] = ["word", "segment"]
+    transcript = client.post("/v1/audio/transcriptions", data=form, files={"file": ("speech.wav", file)})
+    request = {"audio": base64.b64encode(file).decode(), "language": "en"}
+    task = client.post(TASK_RUN, json={"model": "asr", "request": request})
+    assert (transcript.status_code, task.status_code) == (200, 200)
+    return transcript.json()["text"], without_timing(transcript), without_timing(task)
+
+
+def without_timing(answer):
+    """The bytes of a JSON answer but for its top-level timing."""
+    content = answer.json()
+    timing = json.dumps(content.pop("timing"), separators=(",", ":")).encode()
+    assert answer.content.count(timing) == 1
+    return answer.content.replace(timing, b"null")
+
+
+def all_answers(folder, isolation, flags, slots_field):
+    """What one server answers: cold, warm, warm again, and after unload and reload."""
+    root = default_models_root()
+    packages = {"tts": ("piper", root / "piper-en-joe"), "asr": ("whisper", root / "whisper-tiny-en")}
+    assert all(path.is_dir() for _, path in packages.values()), "antiphon models install piper-en-joe whisper-tiny-en"
+    models = [
+        {"id": task, "family": family, "task": task, "path": str(path), "threads": 1, **slots_field}
+        for task, (family, path) in packages.items()
+    ]
+    config = {"models": models, "lazy_load": True, "ui_management": True, **ISOLATIONS[isolation]}
+    rounds = {}
+    with (
+        running_server(folder, config, *flags) as process,
+        httpx.Client(base_url=process.url, timeout=2 * HANG_GUARD_S) as client,
+    ):
+        for label in ("cold", "warm", "warm again", "reloaded"):
+            if label == "reloaded":
+                for model_id in packages:
+                    assert client.post(UNLOAD, json={"id": model_id}).json()["loaded"] is False
+                    assert client.get(f"/v1/models/{model_id}").json()["loaded"] is False
+                    assert client.post(LOAD, json={"id": model_id}).json() == {"id": model_id, "loaded": True}
+            speech = spoken(client)
+            rounds[label] = *speech, *heard(client, speech[0])
+    return rounds
+
+
+@pytest.mark.engine
+@cell("rule.capacity_one_parity")
+def test_rule_capacity_one_parity(tmp_path, isolation):
+    serial = all_answers(tmp_path / "serial", isolation, [], {})
+    omitted = all_answers(tmp_path / "omitted", isolation, ["--parallel-jobs"], {})
+    one = all_answers(tmp_path / "one", isolation, ["--parallel-jobs"], {"slots": 1})
+
+    cold = serial["cold"]
+    assert "river" in cold[3]
+    differing = [
+        f"{server}, {label}"
+        for server, rounds in {"serial": serial, "omitted": omitted, "one": one}.items()
+        for label, answers in rounds.items()
+        if answers != cold
+    ]
+    assert differing == []
+
+
+SABOTAGE = """
+import sys
+from antiphon.runtime.parallel import ParallelServerState
+
+def trip(self, ports):
+    print("the parallel runtime was made", file=sys.stderr)
+    raise SystemExit(77)
+
+ParallelServerState.__init__ = trip
+from antiphon.cli import main
+sys.argv[0] = "antiphon"
+main()
+"""
+
+
+def sabotaged(*arguments, cwd):
+    """Run a command in which the parallel runtime cannot be made."""
+    command = [sys.executable, "-c", SABOTAGE, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=HANG_GUARD_S, check=False)
+
+
+@cell("rule.cli_unchanged", "command")
+@pytest.mark.parametrize("arguments", [("say", "hello"), ("transcribe", "a.wav")], ids=lambda it: it[0])
+def test_rule_cli_unchanged(tmp_path, arguments):
+    assert "slot" not in antiphon(arguments[0], "--help", env={"COLUMNS": "200"}).stdout.lower()
+    for option in ("--slots=2", "--parallel-jobs"):
+        done = antiphon(*arguments, option, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "No such option" in done.stderr
+
+
+@cell("rule.cli_unchanged", "command")
+def test_rule_cli_unchanged_without_the_parallel_runtime(tmp_path):
+    root = ("--models-root", str(tmp_path))
+    for task in (Task.TTS, Task.ASR):
+        package = tmp_path / task
+        package.mkdir()
+        file = InstalledFile("revision", sha256(b"").hexdigest(), 0)
+        (package / file.path).touch()
+        sources = ("https://example.org/",)
+        Manifest(str(task), "controlled", task, Mode.OFFLINE, "MIT", sources, (file,)).write(package)
+
+    said = sabotaged("say", "hello", "-o", "hello.wav", *root, cwd=tmp_path)
+    heard_it = sabotaged("transcribe", "hello.wav", "--prompt", "hello", *root, cwd=tmp_path)
+    served = sabotaged("serve", "--parallel-jobs", *root, cwd=tmp_path)
+
+    assert (said.returncode, said.stderr) == (0, "")
+    assert (heard_it.returncode, heard_it.stdout) == (0, "asr|s1|hello\n")
+    assert served.returncode == 77  # the sabotage works

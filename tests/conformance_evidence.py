@@ -1,0 +1,67 @@
+"""What calls were answered and what engines announced, as tests compare it."""
+
+from collections.abc import Sequence
+
+import httpx
+
+from antiphon.testing import ControlledCheckpoint
+from conformance_client import Pending
+from conformance_server import Answer, Model, answer_of
+
+
+def answers(calls: Sequence[Pending]) -> list[Answer]:
+    """What the engine said to each call; all must be 200."""
+    return [answer_of(call) for call in calls]
+
+
+def said(calls: Sequence[Pending]) -> list[tuple[str, str]]:
+    """By which revision each call was answered, and its text."""
+    return [(it.revision, it.text) for it in answers(calls)]
+
+
+def at_work(model: Model, revision: str = "v1") -> None:
+    """Assert that the model answers, by this revision."""
+    assert said([model.infer("at work")]) == [(revision, "at work")]
+
+
+def error_of(call: Pending | httpx.Response) -> dict[str, object]:
+    """The error that a call was answered with; a 503 must say when to come back."""
+    answer = call.result() if isinstance(call, Pending) else call
+    assert answer.status_code >= 400, answer.text
+    assert answer.status_code != 503 or int(answer.headers["retry-after"]) >= 1
+    return answer.json()["error"]
+
+
+def refusal(call: Pending) -> tuple[int, str | None, str | None]:
+    """Status, code and param of an answer that is an error."""
+    error = error_of(call)
+    return call.result().status_code, error["code"], error["param"]
+
+
+def steps(checkpoint: ControlledCheckpoint, *wanted: str) -> list[str]:
+    """What was announced in a folder, in order: all steps, or those named."""
+    return [event.step for event in checkpoint.events() if not wanted or event.step in wanted]
+
+
+def first(checkpoint: ControlledCheckpoint, step: str) -> float:
+    """When a step was announced for the first time; monotonic seconds, which compare between checkpoints."""
+    return checkpoint.events(step)[0].t
+
+
+def last(checkpoint: ControlledCheckpoint, step: str) -> float:
+    """When a step was announced for the last time."""
+    return checkpoint.events(step)[-1].t
+
+
+def nothing_left_open(checkpoint: ControlledCheckpoint) -> None:
+    """Assert that all weights that were loaded from a folder are gone, and that no session outlived its own."""
+    weights = 0
+    for step in steps(checkpoint, "loaded", "session_closed", "closed"):
+        match step:
+            case "loaded":
+                weights += 1
+            case "session_closed":
+                assert weights, "weights went before their sessions"
+            case _:
+                weights -= 1
+    assert weights == 0
