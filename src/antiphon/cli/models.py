@@ -3,12 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
 
 from antiphon.cli.faults import one_line_errors
 from antiphon.packages import (
@@ -22,6 +19,10 @@ from antiphon.packages import (
     shipped_catalogue,
 )
 from antiphon.vocabulary.errors import PackageError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
 
 app = typer.Typer(help="List, install, remove and verify model packages.", no_args_is_help=True)
 
@@ -148,6 +149,10 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 @contextmanager
 def _progress_display(packages: Sequence[Package]) -> Iterator[Callable[[Progress], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _Lines().show
@@ -159,7 +164,7 @@ def _progress_display(packages: Sequence[Package]) -> Iterator[Callable[[Progres
         yield lambda progress: _advance(bars, tasks[progress.package_id], progress, sizes[progress.package_id])
 
 
-def _advance(bars: Bars, task: TaskID, progress: Progress, size_bytes: int) -> None:
+def _advance(bars: "Bars", task: "TaskID", progress: Progress, size_bytes: int) -> None:
     description = f"{progress.package_id}: {progress.phase}"
     if progress.phase is Phase.DONE:
         bars.update(task, description=description, total=size_bytes, completed=size_bytes)
