@@ -54,6 +54,8 @@ class Voice:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         graph = onnxruntime.InferenceSession(seeded.data, options, providers=["CPUExecutionProvider"])
+        # It keeps what it was made from, to be made anew with other providers: here, a second copy of the weights.
+        graph._model_bytes = None  # noqa: SLF001 (there is no other way, and another version just keeps it)
         config = PiperConfig.from_dict(json.loads(files.config.read_text(encoding="utf-8")))
         return cls(
             files=files,
