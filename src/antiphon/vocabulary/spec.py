@@ -58,8 +58,9 @@ class OptionSpec:
 class Capability:
     """What `Adapter.inspect` learns from a model's files without loading them.
 
-    Units: `sample_rate` in Hz (of the audio that the model takes or gives), `weight_bytes` the memory that its weights
-    will need, about. `languages` empty: not limited, or not known.
+    Units: `sample_rate` in Hz (of the audio that the model takes or gives), `weight_bytes` the memory that loading it
+    will take, about, with what its engine's libraries take where they are not in memory yet. `languages` empty: not
+    limited, or not known.
     """
 
     tasks: frozenset[Task]

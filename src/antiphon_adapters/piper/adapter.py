@@ -8,6 +8,9 @@ from antiphon_adapters.piper.session import FAMILY, OPTIONS, PiperSession
 from antiphon_adapters.piper.voice import Voice
 from antiphon_adapters.piper.voice_files import read_voice
 
+LIBRARY_BYTES = 32 * 2**20
+"""What the engine adds to the weights: its libraries at a process's first voice, packed copies of weights at each."""
+
 
 class PiperAdapter:
     """Text to speech with Piper voices, on the CPU."""
@@ -28,7 +31,7 @@ class PiperAdapter:
             tasks=frozenset({Task.TTS}),
             modes=frozenset(Mode),
             sample_rate=files.sample_rate,
-            weight_bytes=files.weight_bytes,
+            weight_bytes=files.weight_bytes + LIBRARY_BYTES,
             options=OPTIONS,
             voices=files.voices,
             languages=(files.language,) if files.language else (),

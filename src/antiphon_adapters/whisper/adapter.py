@@ -11,6 +11,9 @@ from antiphon_adapters.whisper.session import FAMILY, OPTIONS, Weights, WhisperS
 COMPUTE_TYPES = ("int8", "int8_float32", "float32")
 """How the weights are held and multiplied on a CPU; the first is the default."""
 
+LIBRARY_BYTES = 32 * 2**20
+"""What the engine adds to the weights: mostly its libraries, at a process's first model."""
+
 
 class WhisperAdapter:
     """Transcription with Whisper models in CTranslate2's format, on the CPU."""
@@ -31,7 +34,7 @@ class WhisperAdapter:
             tasks=frozenset({Task.ASR}),
             modes=frozenset(Mode),
             sample_rate=SAMPLE_RATE,
-            weight_bytes=files.weight_bytes,
+            weight_bytes=files.weight_bytes + LIBRARY_BYTES,
             options=OPTIONS,
             languages=files.languages,
         )
