@@ -1,6 +1,6 @@
 """What calls were answered and what engines announced, as tests compare it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import httpx
 
@@ -36,6 +36,20 @@ def refusal(call: Pending) -> tuple[int, str | None, str | None]:
     """Status, code and param of an answer that is an error."""
     error = error_of(call)
     return call.result().status_code, error["code"], error["param"]
+
+
+def wait_that_ends(claim: Callable[[int], Pending]) -> None:
+    """Have a claim wait and be refused once its time is over; `claim` makes it, given its bound in milliseconds.
+
+    It is refused at once where all that occupies the model is older than that, as it is on a slow machine; then it is
+    made again with a longer bound.
+    """
+    for bound_ms in (200, 800, 3200, 12_800):
+        refused = claim(bound_ms)
+        assert refusal(refused) == (503, "server_busy", None)
+        if "came free within" in error_of(refused)["message"]:
+            return
+    raise AssertionError("no claim was let wait")
 
 
 def steps(checkpoint: ControlledCheckpoint, *wanted: str) -> list[str]:

@@ -47,6 +47,7 @@ CONFIGURATIONS: Mapping[str, Configuration] = {
     "residency_limit_1": Configuration({"max_loaded_models": 1}),
     "residency_limit_2": Configuration({"max_loaded_models": 2}),
     "residency_wait": Configuration({"max_loaded_models": 1, "residency_wait_ms": 20_000}),
+    "load_guard": Configuration({"min_free_memory_mb": 1}),
     "idle_unload": Configuration({"idle_unload_ms": 50}),
     "memory_guard": Configuration({"min_free_memory_mb": 2**40}),
 }

@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from conformance_evidence import error_of, steps
+from conformance_evidence import error_of, steps, wait_that_ends
 from conformance_plugin import cell
 from conformance_server import answer_of
-from conformance_situations import occupy
+from conformance_situations import cold_model, occupy
 from conformance_standing import CAPACITY, seen, seen_together, standing
 
 QUEUED_AS = {"register": "load", "reconfigure": "load", "unload": "unload", "bulk": "bulk_unload"}
@@ -140,9 +140,7 @@ def test_order_manager_request_whose_wait_ends_first(server, slots):
         older = occupy(model, 1)
         manager = model.unload()
         model.wait_queue("unload")
-        bounded = model.infer("bounded", busy_timeout_ms=2000)
-        model.wait_queue("unload", "infer")
-        assert (bounded.result().status_code, error_of(bounded.result())["code"]) == (503, "server_busy")
+        wait_that_ends(lambda bound_ms: model.infer("bounded", busy_timeout_ms=bound_ms))
         assert seen(model) == standing("ready", slots=slots, leases=["infer"], queue=["unload"])
     assert manager.ok()["loaded"] is False
     for call in older:
@@ -240,11 +238,10 @@ def test_order_different_models_in_the_other_order(server, slots):
 
 
 @cell("order.different_models")
-def test_order_different_models_when_cold_loads_take_turns(fresh_server, slots):
+def test_order_different_models_when_cold_loads_take_turns(shared_server, slots):
     """A guarded load waits for another; warm work does not."""
-    server = fresh_server(models={name: {"slots": slots} for name in "abw"}, min_free_memory_mb=1)
-    a, b, warm = (server.configured_model(name) for name in "abw")
-    warm.infer("once").ok()
+    server = shared_server("load_guard")
+    a, b, warm = cold_model(server), cold_model(server), server.new_model()
     with a.checkpoint.held("load"):
         calls = [a.infer("first")]
         a.checkpoint.wait_for("load")

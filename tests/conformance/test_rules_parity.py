@@ -4,6 +4,7 @@ import base64
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
 import httpx
@@ -76,17 +77,15 @@ def all_answers(folder, isolation, flags, slots_field):
 @pytest.mark.engine
 @cell("rule.capacity_one_parity")
 def test_rule_capacity_one_parity(tmp_path, isolation):
-    serial = all_answers(tmp_path / "serial", isolation, [], {})
-    omitted = all_answers(tmp_path / "omitted", isolation, ["--parallel-jobs"], {})
-    one = all_answers(tmp_path / "one", isolation, ["--parallel-jobs"], {"slots": 1})
+    starts = {"serial": ([], {}), "omitted": (["--parallel-jobs"], {}), "one": (["--parallel-jobs"], {"slots": 1})}
+    with ThreadPoolExecutor() as side_by_side:
+        asked = {name: side_by_side.submit(all_answers, tmp_path / name, isolation, *it) for name, it in starts.items()}
+    told = {name: answers.result() for name, answers in asked.items()}
 
-    cold = serial["cold"]
+    cold = told["serial"]["cold"]
     assert "river" in cold[3]
     differing = [
-        f"{server}, {label}"
-        for server, rounds in {"serial": serial, "omitted": omitted, "one": one}.items()
-        for label, answers in rounds.items()
-        if answers != cold
+        f"{server}, {label}" for server, rounds in told.items() for label, answers in rounds.items() if answers != cold
     ]
     assert differing == []
 

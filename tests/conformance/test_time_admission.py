@@ -1,5 +1,7 @@
 """The cells `time.*` about waits that end. Ages are read from the server's own status."""
 
+import math
+
 import pytest
 
 from conformance_evidence import error_of
@@ -10,7 +12,7 @@ from conformance_standing import comes_to, standing, wait_age
 
 SHORT_MS = 200
 """A wait that is meant to end. The configuration `short_timeout` has it as its default."""
-OVERDUE_MS = 1500
+OVERDUE_MS = 3000
 """A wait that is long enough for a test to act within it, and short enough to let an occupant grow older than it."""
 
 
@@ -105,7 +107,7 @@ def test_time_admission_timeout_says_when_to_come_back(server, slots):
     """Retry-After is the time that the queue will take at the pace that was measured."""
     model = server.new_model()
     model.checkpoint.set("run.ms", "500")
-    answer_of(model.infer("measured"))
+    run_s = model.infer("measured").ok()["timing"]["run_ms"] / 1000
     with model.checkpoint.held("run"):
         occupy(model, slots, "running")
         queued = [model.infer(f"queued {number}") for number in range(8 * slots)]
@@ -114,7 +116,8 @@ def test_time_admission_timeout_says_when_to_come_back(server, slots):
         refusal = model.infer("too late", busy_timeout_ms=SHORT_MS)
 
         busy(refusal)
-        assert 4 <= int(refusal.result().headers["retry-after"]) <= 7  # eight rounds, and what still runs
+        # Eight rounds, and what is left of the runs under way.
+        assert math.floor(8 * run_s) <= int(refusal.result().headers["retry-after"]) <= math.ceil(9 * run_s)
         model.checkpoint.unset("run.ms")
 
 
@@ -236,8 +239,8 @@ def test_time_timeout_zero_of_the_server(shared_server, slots):
 
 @cell("time.timeout_zero")
 @pytest.mark.parametrize("everything", [False, True])
-def test_time_timeout_zero_of_bulk_unloads(fresh_server, slots, everything):
-    server = fresh_server("short_timeout")
+def test_time_timeout_zero_of_bulk_unloads(shared_server, fresh_server, slots, everything):
+    server = (fresh_server if everything else shared_server)("short_timeout")
     model = server.new_model()
     with model.checkpoint.held("run"):
         running = occupy(model, slots, "running")

@@ -80,9 +80,8 @@ def test_two_both_busy_request_b(server, slots, state):
 
 
 @cell("two.both_busy.request_b")
-def test_two_both_busy_request_b_behind_the_guard_of_cold_loads(fresh_server, slots):
-    server = fresh_server(min_free_memory_mb=1)
-    two = TwoModels(server, a_loaded=False)
+def test_two_both_busy_request_b_behind_the_guard_of_cold_loads(shared_server, slots):
+    two = TwoModels(shared_server("load_guard"), a_loaded=False)
     two.b.unload().ok()
     two.load_older(two.a, 1)
     two.begin()

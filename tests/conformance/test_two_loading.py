@@ -46,8 +46,8 @@ def test_two_loading_ready_request_a(server, slots):
 
 
 @cell("two.loading_ready.request_b")
-def test_two_loading_ready_request_b(fresh_server, slots):
-    two = loading_ready(fresh_server(min_free_memory_mb=1))  # so that cold loads take turns
+def test_two_loading_ready_request_b(shared_server, slots):
+    two = loading_ready(shared_server("load_guard"))
 
     assert answer_of(two.b.infer("new")).text == "new"
 
