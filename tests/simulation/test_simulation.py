@@ -12,7 +12,8 @@ import pytest
 
 from antiphon.residency.lifecycle import TRANSITIONS
 from sim_history import draw, minimal
-from sim_play import REASONS, play
+from sim_play import play
+from sim_refusals import REASONS
 from sim_tally import Tally, played
 
 SEEDS = range(*map(int, os.environ.get("ANTIPHON_SEEDS", "0:4000").split(":")))
