@@ -1,4 +1,4 @@
-"""The cells `ops.loading.*`: what meets a model whose pool is half built. Each names a mutant that it kills."""
+"""The cells `ops.loading.*`: what meets a model whose pool is half built."""
 
 from conformance_evidence import answers, first, last, refusal, said
 from conformance_plugin import cell
@@ -8,7 +8,6 @@ from conformance_standing import comes_to, seen, standing
 
 @cell("ops.loading.inference")
 def test_ops_loading_inference(server, slots):
-    # Mutant: `Residents.pool` starts an attempt for each who finds no pool.
     model = cold_model(server)
     with model.checkpoint.held("load"):
         calls, texts = fill(model, slots, queued=2)
@@ -31,7 +30,6 @@ def test_ops_loading_inference(server, slots):
 
 @cell("ops.loading.register")
 def test_ops_loading_register(server, slots):
-    # Mutant: `Registrar.replace` takes any registration for an unchanged one.
     with loading(server, slots, queued=1) as (model, calls, texts):
         replacement = model.replacement("v2")
         register = model.register(path=str(replacement.path), mode="streaming")
@@ -49,7 +47,6 @@ def test_ops_loading_register(server, slots):
 
 @cell("ops.loading.unload")
 def test_ops_loading_unload(server, slots):
-    # Mutant: `unload` returns at once when there is no pool.
     with loading(server, slots, queued=1) as (model, calls, texts):
         unload = model.unload()
         queue = ["infer", "unload"]
@@ -63,7 +60,6 @@ def test_ops_loading_unload(server, slots):
 
 @cell("ops.loading.bulk_unload")
 def test_ops_loading_bulk_unload(server, slots):
-    # Mutant: `_unloads_in_bulk` asks for a pool, as the serial runtime does.
     other = server.new_model()
     with loading(server, slots, queued=1) as (model, calls, texts):
         bulk = server.bulk_unload(model, other)
@@ -80,7 +76,6 @@ def test_ops_loading_bulk_unload(server, slots):
 
 @cell("ops.loading.evict")
 def test_ops_loading_evict(fresh_server, slots):
-    # Mutant: `_RESIDENT` leaves LOADING out.
     server = fresh_server("residency_limit_2")
     with loading(server, slots) as (model, calls, _):
         undisturbed = standing("loading", slots=slots, leases=["infer"] * slots)
@@ -102,7 +97,6 @@ def test_ops_loading_evict(fresh_server, slots):
 
 @cell("ops.loading.evict")
 def test_ops_loading_evict_with_time_to_wait(fresh_server, slots):
-    # Mutant: `WaitingRoom.retry` serves the youngest.
     server = fresh_server("residency_wait")
     first_waiter, second_waiter = cold_model(server), cold_model(server)
     with loading(server, slots) as (model, calls, _), first_waiter.checkpoint.held("run"):
@@ -126,7 +120,6 @@ def test_ops_loading_evict_with_time_to_wait(fresh_server, slots):
 
 @cell("ops.loading.evict")
 def test_ops_loading_evict_at_the_end_of_the_wait(fresh_server, slots):
-    # Mutant: `WaitingRoom._expire` refuses nobody who still waits.
     server = fresh_server("residency_limit_1", residency_wait_ms=50)
     newcomer = cold_model(server)
     with loading(server, slots) as (model, calls, _):
@@ -142,7 +135,6 @@ def test_ops_loading_evict_at_the_end_of_the_wait(fresh_server, slots):
 
 @cell("ops.loading.status")
 def test_ops_loading_status(server, slots):
-    # Mutant: `_build` sets `entry.facts` once the primary is open.
     with loading(server, slots) as (model, calls, texts):
         assert len(model.checkpoint.events("loaded")) == 1  # weights are there, sessions not all
         assert seen(model) == standing("loading", slots=slots, leases=["infer"] * slots)

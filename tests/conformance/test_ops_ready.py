@@ -1,4 +1,4 @@
-"""The cells `ops.ready.*`: what meets a model that is ready. Each names a mutant that it kills."""
+"""The cells `ops.ready.*`: what meets a model that is ready."""
 
 from conformance_evidence import answers, first, last, refusal, said
 from conformance_plugin import cell
@@ -8,7 +8,6 @@ from conformance_standing import comes_to, seen, standing
 
 @cell("ops.ready.inference")
 def test_ops_ready_inference(server, slots):
-    # Mutant: `_run` runs every request in slot 0.
     model = server.new_model()
     with model.checkpoint.held("run"):
         calls, texts = fill(model, slots, queued=2)
@@ -26,7 +25,6 @@ def test_ops_ready_inference(server, slots):
 
 @cell("ops.ready.register")
 def test_ops_ready_register(server, slots):
-    # Mutant: `Registrar.replace` unloads before it awaits `_checked`.
     model = server.new_model()
     replacement = model.replacement("v2")
     with model.checkpoint.held("run"):
@@ -46,7 +44,6 @@ def test_ops_ready_register(server, slots):
 
 @cell("ops.ready.register")
 def test_ops_ready_register_that_is_refused(server, slots):
-    # Mutant: `register` unloads before it awaits `inspect`.
     model = server.new_model()
     replacement = model.replacement("v2")
     replacement.fail("inspect", "ConfigError")
@@ -59,7 +56,6 @@ def test_ops_ready_register_that_is_refused(server, slots):
 
 @cell("ops.ready.unload")
 def test_ops_ready_unload(server, slots):
-    # Mutant: `Gate._admits` grants a barrier while only requests have leases.
     model = server.new_model()
     with model.checkpoint.held("run"):
         calls, texts = fill(model, slots, queued=1)
@@ -77,7 +73,6 @@ def test_ops_ready_unload(server, slots):
 
 @cell("ops.ready.bulk_unload")
 def test_ops_ready_bulk_unload(server, slots):
-    # Mutant: `unload_many` awaits all claims before it frees a model.
     model, busy = server.new_model(), server.new_model()
     with busy.checkpoint.held("run"):
         calls, texts = fill(busy, slots)
@@ -93,7 +88,6 @@ def test_ops_ready_bulk_unload(server, slots):
 
 @cell("ops.ready.evict")
 def test_ops_ready_evict(fresh_server, slots):
-    # Mutant: `Gate.try_exclusive` looks at the exclusive lease only.
     server = fresh_server("residency_limit_1")
     newcomer, model = server.new_model(loaded=False), server.new_model()
     with model.checkpoint.held("run"):
@@ -114,7 +108,6 @@ def test_ops_ready_evict(fresh_server, slots):
 
 @cell("ops.ready.evict")
 def test_ops_ready_evict_after_idle_time(fresh_server, slots):
-    # Mutant: `_ring_idle` never calls `_evict`.
     server = fresh_server("idle_unload")
     model = server.unregistered_model()
     with model.checkpoint.held("destroy"):
@@ -129,7 +122,6 @@ def test_ops_ready_evict_after_idle_time(fresh_server, slots):
 
 @cell("ops.ready.status")
 def test_ops_ready_status(server, slots):
-    # Mutant: `_status` takes the model with `try_exclusive`.
     model = server.new_model()
     assert seen(model) == seen(model) == standing("ready", slots=slots)
     with model.checkpoint.held("run"):

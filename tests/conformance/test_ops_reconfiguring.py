@@ -1,4 +1,4 @@
-"""The cells `ops.reconfiguring.*`: what meets a model while it is replaced. Each names a mutant that it kills."""
+"""The cells `ops.reconfiguring.*`: what meets a model while it is replaced."""
 
 from conformance_evidence import first, last, refusal, said
 from conformance_plugin import cell
@@ -8,7 +8,6 @@ from conformance_standing import CAPACITY, comes_to, seen, standing
 
 @cell("ops.reconfiguring.inference")
 def test_ops_reconfiguring_inference(server, slots):
-    # Mutant: `Gate._admits` grants a request under an exclusive lease.
     model = server.new_model()
     replacement = model.replacement("v2")
     options = {"path": str(replacement.path), "mode": "streaming"}
@@ -30,7 +29,6 @@ def test_ops_reconfiguring_inference(server, slots):
 
 @cell("ops.reconfiguring.inference")
 def test_ops_reconfiguring_inference_after_a_failed_load(server, slots):
-    # Mutant: `_load` keeps its failed attempt.
     with reconfiguring(server, slots) as (model, replacement, register):
         request = model.infer("later")
         model.wait_queue("infer")
@@ -50,7 +48,6 @@ def test_ops_reconfiguring_inference_after_a_failed_load(server, slots):
 
 @cell("ops.reconfiguring.register")
 def test_ops_reconfiguring_register(server, slots):
-    # Mutant: `Gate._advance` takes the youngest waiter for the head.
     with reconfiguring(server, slots) as (model, replacement, register):
         third, final = model.replacement("v3"), model.replacement("v4")
         later = [model.register(path=str(third.path))]
@@ -68,7 +65,6 @@ def test_ops_reconfiguring_register(server, slots):
 
 @cell("ops.reconfiguring.unload")
 def test_ops_reconfiguring_unload(server, slots):
-    # Mutant: `unload` returns at once when there is no pool.
     with reconfiguring(server, slots) as (model, replacement, register):
         unload = model.unload()
         comes_to(model, standing("reconfiguring", slots=slots, leases=["load"], queue=["unload"]))
@@ -83,7 +79,6 @@ def test_ops_reconfiguring_unload(server, slots):
 
 @cell("ops.reconfiguring.bulk_unload")
 def test_ops_reconfiguring_bulk_unload(server, slots):
-    # Mutant: `unload_many` awaits all claims before it frees a model.
     other = server.new_model()
     with reconfiguring(server, slots) as (model, replacement, register):
         bulk = server.bulk_unload(model, other)
@@ -97,7 +92,6 @@ def test_ops_reconfiguring_bulk_unload(server, slots):
 
 @cell("ops.reconfiguring.evict")
 def test_ops_reconfiguring_evict(fresh_server, slots):
-    # Mutant: `_RESIDENT` leaves RECONFIGURING out.
     server = fresh_server("residency_limit_2")
     with reconfiguring(server, slots) as (model, replacement, register):
         undisturbed = standing("reconfiguring", slots=slots, leases=["load"])
@@ -119,7 +113,6 @@ def test_ops_reconfiguring_evict(fresh_server, slots):
 
 @cell("ops.reconfiguring.status")
 def test_ops_reconfiguring_status(server, slots):
-    # Mutant: `Registrar.replace` commits before it awaits `_checked`.
     model, resized = server.new_model(), slots % 4 + 1
     replacement = model.replacement("v2")
     probe = "open" if resized > 1 else None

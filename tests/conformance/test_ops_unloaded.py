@@ -1,4 +1,4 @@
-"""The cells `ops.unloaded.*`: what meets a registered model that is not loaded. Each names a mutant that it kills."""
+"""The cells `ops.unloaded.*`: what meets a registered model that is not loaded."""
 
 from conformance_evidence import first, last, refusal, said
 from conformance_plugin import cell
@@ -8,7 +8,6 @@ from conformance_standing import comes_to, seen, standing
 
 @cell("ops.unloaded.inference")
 def test_ops_unloaded_inference(server, slots):
-    # Mutant: `_prepare` takes `resident.pool` as it is.
     model = cold_model(server)
     with model.checkpoint.held("load"):
         request = model.infer("first")
@@ -23,7 +22,6 @@ def test_ops_unloaded_inference(server, slots):
 
 @cell("ops.unloaded.register")
 def test_ops_unloaded_register(server, slots):
-    # Mutant: `Registrar.replace` ends without its load.
     model = cold_model(server)
     replacement = model.replacement("v2")
     assert refusal(model.register(path=str(replacement.path), task="sing"))[::2] == (400, "task")
@@ -45,7 +43,6 @@ def test_ops_unloaded_register(server, slots):
 
 @cell("ops.unloaded.unload")
 def test_ops_unloaded_unload(server, slots):
-    # Mutant: `unload` returns at once when there is no pool.
     with occupied_cold(server, slots) as (model, register):
         unload = model.unload()
         comes_to(model, standing("unloaded", slots=slots, leases=["load"], queue=["unload"]))
@@ -58,7 +55,6 @@ def test_ops_unloaded_unload(server, slots):
 
 @cell("ops.unloaded.bulk_unload")
 def test_ops_unloaded_bulk_unload(server, slots):
-    # Mutant: `_chosen` keeps only models that have a pool.
     other = server.new_model()
     with occupied_cold(server, slots) as (model, register):
         bulk = server.bulk_unload(model, "nobody", other, model)
@@ -73,7 +69,6 @@ def test_ops_unloaded_bulk_unload(server, slots):
 
 @cell("ops.unloaded.evict")
 def test_ops_unloaded_evict(fresh_server, slots):
-    # Mutant: `_RESIDENT` includes UNLOADED, so that `kept` leaves too.
     server = fresh_server("residency_limit_2")
     model, leaves, kept = cold_model(server), server.new_model(), server.new_model()
     assert seen(leaves) == seen(kept) == standing("ready", slots=slots)
@@ -90,7 +85,6 @@ def test_ops_unloaded_evict(fresh_server, slots):
 
 @cell("ops.unloaded.status")
 def test_ops_unloaded_status(server, slots):
-    # Mutant: `_status` starts `load`.
     model = cold_model(server)
     for _ in range(2):
         assert seen(model) == standing("unloaded", slots=slots)

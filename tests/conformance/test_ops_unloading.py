@@ -1,4 +1,4 @@
-"""The cells `ops.unloading.*`: what meets a model whose teardown is not over. Each names a mutant that it kills."""
+"""The cells `ops.unloading.*`: what meets a model whose teardown is not over."""
 
 from conformance_evidence import first, last, said
 from conformance_plugin import cell
@@ -8,7 +8,6 @@ from conformance_standing import comes_to, seen, standing
 
 @cell("ops.unloading.inference")
 def test_ops_unloading_inference(server, slots):
-    # Mutant: `destroy` starts `pool.close()` and does not await it.
     with unloading(server, slots) as (model, unload):
         request = model.infer("later")
         comes_to(model, standing("unloading", slots=slots, leases=["unload"], queue=["infer"]))
@@ -20,7 +19,6 @@ def test_ops_unloading_inference(server, slots):
 
 @cell("ops.unloading.register")
 def test_ops_unloading_register(server, slots):
-    # Mutant: `Gate._admits` grants a manager beside another.
     with unloading(server, slots) as (model, unload):
         replacement = model.replacement("v2")
         register = model.register(path=str(replacement.path))
@@ -34,7 +32,6 @@ def test_ops_unloading_register(server, slots):
 
 @cell("ops.unloading.unload")
 def test_ops_unloading_unload(server, slots):
-    # Mutant: `unload` returns at once when there is no pool.
     with unloading(server, slots) as (model, earlier):
         later = model.unload()
         comes_to(model, standing("unloading", slots=slots, leases=["unload"], queue=["unload"]))
@@ -46,7 +43,6 @@ def test_ops_unloading_unload(server, slots):
 
 @cell("ops.unloading.bulk_unload")
 def test_ops_unloading_bulk_unload(server, slots):
-    # Mutant: `unload_many` awaits all claims before it frees a model.
     other = server.new_model()
     with unloading(server, slots) as (model, unload):
         bulk = server.bulk_unload(model, other)
@@ -61,7 +57,6 @@ def test_ops_unloading_bulk_unload(server, slots):
 
 @cell("ops.unloading.evict")
 def test_ops_unloading_evict(fresh_server, slots):
-    # Mutant: `_RESIDENT` includes UNLOADING, so that `kept` leaves for `third`.
     server = fresh_server("residency_limit_2")
     kept = server.new_model()
     with unloading(server, slots) as (model, unload):
@@ -84,7 +79,6 @@ def test_ops_unloading_evict(fresh_server, slots):
 
 @cell("ops.unloading.status")
 def test_ops_unloading_status(server, slots):
-    # Mutant: `detach` leaves `entry.facts`.
     with unloading(server, slots) as (model, unload):
         assert seen(model) == standing("unloading", slots=slots, leases=["unload"])
         assert model.checkpoint.events("closed") == []  # the weights are still there
