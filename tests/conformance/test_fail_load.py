@@ -46,6 +46,7 @@ def test_fail_initial_load_lets_others_try_again(server, slots):
     model.wait_listed(active_slots=slots)
     queued = model.infer("queued")
     model.wait_queue("infer")
+    model.checkpoint.wait_for("open", 2)  # the attempt is past its own step "load"
     model.checkpoint.hold("load")
     model.checkpoint.release("open")
     for call in admitted:
