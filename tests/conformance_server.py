@@ -13,6 +13,7 @@ import httpx
 
 from antiphon.testing import ControlledCheckpoint
 from conformance_client import Client, OpenCall, Pending, eventually
+from conformance_nursery import Nursery
 from server_process import ServerProcess, running_server
 
 ISOLATIONS: Mapping[str, Mapping[str, object]] = {"thread": {}}
@@ -259,6 +260,7 @@ def start_server(
     slots: int,
     isolation: str,
     models: Mapping[str, Mapping[str, object]] | None = None,
+    nursery: Nursery | None = None,
 ) -> Server:
     """Start a server; `models` are controlled ones of its configuration, by id with their fields."""
     entries = []
@@ -267,7 +269,8 @@ def start_server(
         entries.append({"id": model_id, "family": "controlled", "path": str(path), "task": "tts", **fields})
     settings = {"lazy_load": True, "ui_management": True, **ISOLATIONS[isolation], **configuration.settings}
     flags = ["--parallel-jobs"] if configuration.parallel_jobs else []
-    running = running_server(folder, {**settings, "models": entries}, *flags)
+    start = nursery.start if nursery else None
+    running = running_server(folder, {**settings, "models": entries}, *flags, start=start)
     return Server(running, slots if configuration.parallel_jobs else None)
 
 
@@ -276,6 +279,7 @@ class SharedServers:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._nursery = Nursery()
         self._servers: dict[tuple[int, str, str], Server] = {}
         self._folders = itertools.count(1)
 
@@ -284,17 +288,35 @@ class SharedServers:
         key = (slots, isolation, name)
         server = self._servers.get(key)
         if server is None or not server.alive:
-            folder = self.new_folder(name)
-            server = start_server(folder, CONFIGURATIONS[name], slots=slots, isolation=isolation)
-            self._servers[key] = server
+            server = self._servers[key] = self.start(name, slots=slots, isolation=isolation)
         return server
 
-    def new_folder(self, name: str) -> Path:
-        """A folder that no other server has."""
-        return self._root / f"{next(self._folders)}-{name}"
+    def start(
+        self,
+        name: str,
+        *,
+        slots: int,
+        isolation: str,
+        models: Mapping[str, Mapping[str, object]] | None = None,
+        settings: Mapping[str, object] | None = None,
+    ) -> Server:
+        """Start a server that nobody shares, and that the caller closes.
+
+        `models` are controlled ones of its configuration, by id with their fields; `settings` are added to it.
+        """
+        folder, configuration = self._root / f"{next(self._folders)}-{name}", CONFIGURATIONS[name]
+        return start_server(
+            folder,
+            configuration.with_settings(settings or {}),
+            slots=slots,
+            isolation=isolation,
+            models=models,
+            nursery=self._nursery,
+        )
 
     def close(self) -> None:
         """Stop those that are still there."""
         with ExitStack() as ends:  # each, whatever becomes of the others
+            ends.callback(self._nursery.close)
             for server in self._servers.values():
                 ends.callback(server.close)

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,25 +41,21 @@ def running_server(
     *flags: str,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    start: Callable[..., subprocess.Popen[str]] | None = None,
 ) -> Iterator[ServerProcess]:
     """Run `antiphon serve` with this configuration until the block ends; it must then leave with the exit code 0.
 
     The configuration is written into `folder`, where relative paths in it start; the port is any free one, and `cwd`
-    the working folder if it is not `folder`. The block may stop the server itself. Raises AssertionError, with what the
-    server said, when it does not come to listen.
+    the working folder if it is not `folder`. `start` may stand for `Popen`. The block may stop the server itself.
+    Raises AssertionError, with what the server said, when it does not come to listen.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file, log, temp = folder / "server.json", folder / "server.log", folder / "temp"
     file.write_text(json.dumps({"port": 0, **config}), encoding="utf-8")
     temp.mkdir(exist_ok=True)
     command = [str(ANTIPHON), "serve", "--config", str(file), *flags]
-    with subprocess.Popen(
-        command,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=cwd or folder,
-        env={**os.environ, "TMPDIR": str(temp), **(env or {})},
-    ) as process:
+    environment = {**os.environ, "TMPDIR": str(temp), **(env or {})}
+    with (start or _start)(command, cwd=cwd or folder, env=environment) as process:
         assert process.stderr is not None
         hang_guard = threading.Timer(HANG_GUARD_S, process.kill)
         hang_guard.start()
@@ -99,6 +95,10 @@ def antiphon(
 def error_lines(output: str) -> Sequence[str]:
     """What a command said on stderr, without its log."""
     return [line for line in output.splitlines() if line.startswith("antiphon: ")]
+
+
+def _start(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=cwd, env=env)
 
 
 def _await_listening(stderr: IO[str], log: Path) -> tuple[str, threading.Thread]:

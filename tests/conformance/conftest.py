@@ -7,7 +7,7 @@ import pytest
 
 from conformance_cells import read_cells
 from conformance_plugin import ONCE_SLOTS, ConformanceSuite, add_options
-from conformance_server import CONFIGURATIONS, ISOLATIONS, SharedServers, start_server
+from conformance_server import ISOLATIONS, SharedServers
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "conformance.md"
@@ -77,9 +77,7 @@ def fresh_server(shared_servers, slots, isolation):
     with ExitStack() as ends:
 
         def start(name="default", *, models=None, **settings):
-            configuration = CONFIGURATIONS[name].with_settings(settings)
-            folder = shared_servers.new_folder(name)
-            server = start_server(folder, configuration, slots=slots, isolation=isolation, models=models)
+            server = shared_servers.start(name, slots=slots, isolation=isolation, models=models, settings=settings)
             ends.callback(server.close)
             ends.callback(settle_unless_stopped, server)
             return server
