@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from antiphon.bootstrap import Assembly
 
 _FLAGS = "Configuration (each wins over the file)"
+_KEYS_VARIABLE = "ANTIPHON_API_KEYS"
 
 
 def serve(
@@ -41,6 +43,28 @@ def serve(
     ui_management: Annotated[bool | None, typer.Option(help="Allow clients to manage.", rich_help_panel=_FLAGS)] = None,
     models_root: Annotated[Path | None, typer.Option(rich_help_panel=_FLAGS)] = None,
     allowed_audio_roots: Annotated[list[Path] | None, typer.Option(rich_help_panel=_FLAGS)] = None,
+    api_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="A key that clients must send; may be given several times. Other users of the machine can see flags: "
+            f"better is the environment, {_KEYS_VARIABLE}=KEY,KEY.",
+            rich_help_panel=_FLAGS,
+        ),
+    ] = None,
+    insecure: Annotated[
+        bool | None,
+        typer.Option("--insecure", help="Listen beyond this machine without a key.", rich_help_panel=_FLAGS),
+    ] = None,
+    cors_origins: Annotated[
+        str | None, typer.Option(help="Pages that may call: * or https://a.org,https://b.org.", rich_help_panel=_FLAGS)
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="Serve HTTPS: the certificate.", rich_help_panel=_FLAGS)] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Serve HTTPS: its private key.", rich_help_panel=_FLAGS)] = None,
+    max_connections: Annotated[int | None, typer.Option(help="0 = no limit.", rich_help_panel=_FLAGS)] = None,
+    drain_timeout_ms: Annotated[
+        int | None, typer.Option(help="How long a stop waits for work; 0 = no bound.", rich_help_panel=_FLAGS)
+    ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Serve speech models over HTTP until Ctrl-C or SIGTERM."""
@@ -67,6 +91,13 @@ def serve(
         "ui_management": ui_management,
         "models_root": None if models_root is None else str(models_root),
         "allowed_audio_roots": [str(root) for root in allowed_audio_roots] if allowed_audio_roots else None,
+        "api_keys": api_key or _keys_of_the_environment(),
+        "insecure": insecure,
+        "cors_origins": cors_origins,
+        "tls_cert": None if tls_cert is None else str(tls_cert),
+        "tls_key": None if tls_key is None else str(tls_key),
+        "max_connections": max_connections,
+        "drain_timeout_ms": drain_timeout_ms,
     }
     _log_to_stderr(log_level)
     with one_line_errors():
@@ -85,6 +116,11 @@ def serve(
 
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(serve_assembly(assembly, announce))
+
+
+def _keys_of_the_environment() -> list[str] | None:
+    keys = [key.strip() for key in os.environ.get(_KEYS_VARIABLE, "").split(",")]
+    return [key for key in keys if key] or None
 
 
 def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from antiphon.config.files import read_object
-from antiphon.config.schema import ModelConfig, ServerConfig, Surroundings, usable_cores
+from antiphon.config.schema import ListenerConfig, ModelConfig, ServerConfig, Surroundings, usable_cores
 from antiphon.config.wording import shown, shown_path, shown_place, unknown_field
 from antiphon.vocabulary.errors import ConfigError, InvalidRequest
 from antiphon.vocabulary.spec import Registration
@@ -55,7 +55,7 @@ def model_registration(
 
 def _from_working_folder(name: str, value: object) -> object:
     match name, value:
-        case "models_root" | "allowed_audio_roots", str() | Path():
+        case "models_root" | "allowed_audio_roots" | "tls_cert" | "tls_key", str() | Path():
             return str(Path.cwd() / value)
         case "allowed_audio_roots", list() | tuple():
             return [_from_working_folder(name, root) for root in value]
@@ -72,9 +72,13 @@ def _validated(
     except ValidationError as error:
         fault = _first(error)
         place = fault["loc"][:3]  # below options, pydantic mixes names of types into the place
-        subject = f"--{str(place[0]).replace('_', '-')}" if place[0] in flags else f"{source}: {shown_place(place)}"
+        subject = _flag(str(place[0])) if place[0] in flags else f"{source}: {shown_place(place)}"
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         raise ConfigError(f"{subject}: {_explained(fault)}{more}") from error
+
+
+def _flag(field: str) -> str:
+    return "--api-key" if field == "api_keys" else f"--{field.replace('_', '-')}"
 
 
 def _first(error: ValidationError) -> ErrorDetails:
@@ -99,6 +103,7 @@ def _refuse_shared_ids(models: object, source: str) -> None:
 
 def _explained(fault: ErrorDetails) -> str:
     schema, wanted = _described(fault["loc"])
+    found = "" if fault["loc"][0] == "api_keys" else f"; found {shown(fault['input'])}"  # a secret is never repeated
     match fault["type"]:
         case "extra_forbidden":
             return unknown_field(str(fault["loc"][-1]), schema.model_fields)
@@ -107,7 +112,7 @@ def _explained(fault: ErrorDetails) -> str:
         case "value_error":
             return str(fault["ctx"]["error"])
         case _:
-            return f"wanted {wanted}; found {shown(fault['input'])}"
+            return f"wanted {wanted}{found}"
 
 
 def _described(place: tuple[int | str, ...]) -> tuple[type[BaseModel], str]:
@@ -117,6 +122,10 @@ def _described(place: tuple[int | str, ...]) -> tuple[type[BaseModel], str]:
             return ModelConfig, "an object that describes a model"
         case ("models", int(), str(name), *_):
             schema: type[BaseModel] = ModelConfig
+        case ("listeners", int()):
+            return ListenerConfig, "an object that describes a listener"
+        case ("listeners", int(), str(name), *_):
+            schema = ListenerConfig
         case _:
             schema, name = ServerConfig, str(place[0])
     field = schema.model_fields.get(name)

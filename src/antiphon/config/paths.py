@@ -8,6 +8,11 @@ import stat
 from pathlib import Path
 
 
+def absolute_path(base: Path, given: str) -> str:
+    """The absolute path of something that may or may not exist; raises ValueError for what is no path."""
+    return str(_resolved(base, given))
+
+
 def existing_path(base: Path, given: str) -> str:
     """The absolute path of an existing file or folder; raises ValueError with the path that was looked at."""
     path = _resolved(base, given)

@@ -5,13 +5,14 @@ Each field's description ends the sentence "wanted ..." of the error that refuse
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
-from antiphon.config.paths import existing_path, folder_path
+from antiphon.config.paths import absolute_path, existing_path, folder_path
 from antiphon.config.wording import shown
 from antiphon.vocabulary.spec import MAX_SLOTS, ModelSpec, Registration
 from antiphon.vocabulary.tasks import Mode, Task
@@ -19,6 +20,9 @@ from antiphon.vocabulary.tasks import Mode, Task
 MAX_ID_LENGTH = 200
 _ID = f"1 to {MAX_ID_LENGTH} printable characters, no space at either end, no empty, '.' or '..' part between slashes"
 _OPTIONS = "an object of JSON values with finite numbers"
+_KEYS = "a list of API keys, each of 1 or more visible ASCII characters"
+_ORIGINS = "'', '*', or origins like https://example.org with commas between them"
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/,*]+")
 _LARGEST = 2**53 - 1
 """The largest integer that every JSON reader keeps exact."""
 
@@ -113,6 +117,24 @@ class ModelConfig(BaseModel):
         return Registration(spec, lazy_load if self.lazy is None else self.lazy, self.busy_timeout_ms, self.pinned)
 
 
+class ListenerConfig(BaseModel):
+    """One more listener beside the default one; every other field is an option that the listener itself checks."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+
+    kind: str = Field(min_length=1, description="the name of an installed listener")
+    path: str | None = Field(default=None, description="the path of a file")
+
+    @field_validator("path")
+    @classmethod
+    def _path_is_absolute(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else absolute_path(_surroundings(info).base, value)
+
+    def options(self) -> dict[str, object]:
+        """What the listener is made with: everything but its kind."""
+        return self.model_dump(exclude={"kind"}, exclude_none=True)
+
+
 class ServerConfig(BaseModel):
     """A whole configuration, validated; its paths are absolute and its model ids unique.
 
@@ -137,6 +159,20 @@ class ServerConfig(BaseModel):
     ui_management: _Switch = False
     models_root: str | None = Field(default=None, description="the path of a folder")
     allowed_audio_roots: tuple[str, ...] = Field(default=(), strict=False, description="a list of existing folders")
+    api_keys: tuple[str, ...] = Field(default=(), strict=False, repr=False, description=_KEYS)
+    insecure: _Switch = False
+    cors_origins: str = Field(default="", description=_ORIGINS)
+    tls_cert: str | None = Field(default=None, description="the path of a certificate in PEM form")
+    tls_key: str | None = Field(
+        default=None, validate_default=True, description="the path of a private key in PEM form"
+    )
+    header_timeout_ms: _Milliseconds = 10_000
+    body_timeout_ms: _Milliseconds = 30_000
+    send_timeout_ms: _Milliseconds = 30_000
+    keep_alive_ms: _Milliseconds = 75_000
+    max_connections: _Count = 1000
+    drain_timeout_ms: _Milliseconds = 30_000
+    listeners: tuple[ListenerConfig, ...] = Field(default=(), strict=False, description="a list of listeners")
     models: tuple[ModelConfig, ...] = Field(default=(), strict=False, description="a list of models")
 
     @field_validator("models_root")
@@ -149,6 +185,38 @@ class ServerConfig(BaseModel):
     def _audio_roots_are_folders(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         return tuple(folder_path(_surroundings(info).base, root, must_exist=True) for root in value)
 
+    @field_validator("api_keys")
+    @classmethod
+    def _keys_fit_a_header(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(key and key.isascii() and key.isprintable() and " " not in key for key in value):
+            raise ValueError(f"wanted {_KEYS}")  # it is never said what was found
+        return value
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _origins_are_as_browsers_send_them(cls, value: str) -> str:
+        if value.strip() != "*" and not all(_ORIGIN.fullmatch(origin) for origin in _listed(value)):
+            raise ValueError(f"wanted {_ORIGINS}; found {shown(value)}")
+        return value
+
+    @field_validator("tls_cert", "tls_key")
+    @classmethod
+    def _tls_files_exist(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else existing_path(_surroundings(info).base, value)
+
+    @field_validator("tls_key")
+    @classmethod
+    def _tls_needs_both(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if "tls_cert" in info.data and (value is None) != (info.data["tls_cert"] is None):
+            raise ValueError(
+                f"tls_cert and tls_key go together; found only {'tls_cert' if value is None else 'tls_key'}"
+            )
+        return value
+
+    def origins(self) -> tuple[str, ...]:
+        """The web origins whose pages may call, in lower case as browsers send them; ("*",) is every one."""
+        return _listed(self.cors_origins)
+
     def registrations(self) -> tuple[Registration, ...]:
         """The models, each completed with this server's defaults and this machine's cores."""
         cores = usable_cores()
@@ -160,6 +228,10 @@ class ServerConfig(BaseModel):
 def usable_cores() -> int:
     """How many cores this process may run on: a pinned process or a container may have fewer than the machine."""
     return len(os.sched_getaffinity(0))
+
+
+def _listed(origins: str) -> tuple[str, ...]:
+    return tuple(origin.strip() for origin in origins.split(",") if origin.strip())
 
 
 def _surroundings(info: ValidationInfo) -> Surroundings:
