@@ -13,25 +13,8 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from antiphon.http.envelope import MALFORMED
-from antiphon.vocabulary.errors import ConfigError
 
-_BACKLOG = 2048
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """Bind and listen, port 0 being any free one; raises ConfigError where that is not possible."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
-    except (OSError, OverflowError, UnicodeError) as error:
-        raise ConfigError(f"cannot listen on {host} port {port}: {error}") from error
-
-
-def address_of(bound: socket.socket) -> str:
-    """The base URL of a bound socket."""
-    host, port = bound.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class _Protocol(HttpToolsProtocol):
