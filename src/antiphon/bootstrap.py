@@ -1,5 +1,6 @@
 """The composition root: from a configuration to a runtime, its services and a listening server."""
 
+import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -9,6 +10,7 @@ from fastapi import FastAPI
 
 from antiphon.audio.decode import DecodeLimits
 from antiphon.config import ServerConfig, build_config, model_registration, usable_cores
+from antiphon.http.access import AccessRules, local_names
 from antiphon.http.app import HttpLimits, Services, create_app
 from antiphon.http.server import Listener, address_of, bind
 from antiphon.observability.log import LogObserver
@@ -44,11 +46,11 @@ class Assembly:
     codec: ThreadCodec
     services: Services
 
-    def app(self) -> FastAPI:
-        """The HTTP application over these services."""
+    def app(self, names: frozenset[str] | None = None) -> FastAPI:
+        """The HTTP application over these services; `names` as in AccessRules: for callers of this machine alone."""
         config = self.config
         limits = HttpLimits(config.max_request_body_bytes, config.max_text_chars, config.allowed_audio_roots)
-        return create_app(self.services, limits)
+        return create_app(self.services, limits, AccessRules(config.api_keys, config.origins(), names))
 
     async def close(self) -> None:
         """Let the admitted work end, and free the models."""
@@ -132,9 +134,25 @@ def inspect(finder: AdapterFinder, registration: Registration) -> Capability:
     return capability
 
 
+def bind_as_allowed(config: ServerConfig) -> tuple[socket.socket, frozenset[str] | None]:
+    """Bind the default listener's socket; with it come the names of a server that only its own machine can reach.
+
+    Raises ConfigError where that is not possible, or would let other machines in without a key.
+    """
+    bound = bind(config.host, config.port)
+    names = local_names(config.host, bound.getsockname()[0])
+    if names is None and not config.api_keys and not config.insecure:
+        bound.close()
+        raise ConfigError(
+            f"host: {config.host} can be reached from other machines, and no API key is set;"
+            " set one (--api-key), or say --insecure"
+        )
+    return bound, names
+
+
 async def serve(assembly: Assembly, on_listening: Callable[[str], None]) -> None:
     """Serve until a stop signal. Models that are not lazy load once it listens; `on_listening` is told its base URL."""
-    bound = bind(assembly.config.host, assembly.config.port)
+    bound, names = bind_as_allowed(assembly.config)
 
     async def begin() -> None:
         on_listening(address_of(bound))
@@ -142,7 +160,7 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None]) -> None
 
     begun: Callable[[], Awaitable[None]] = begin
     try:
-        await Listener(assembly.app(), bound, begun).listen()
+        await Listener(assembly.app(names), bound, begun).listen()
     finally:
         await assembly.close()
         bound.close()

@@ -42,7 +42,7 @@ def test_an_empty_object_takes_every_default(load: Load) -> None:
         "cors_origins": "",
         "tls_cert": None,
         "tls_key": None,
-        "header_timeout_ms": 10_000,
+        "header_timeout_ms": 20_000,
         "body_timeout_ms": 30_000,
         "send_timeout_ms": 30_000,
         "keep_alive_ms": 75_000,

@@ -166,7 +166,7 @@ class ServerConfig(BaseModel):
     tls_key: str | None = Field(
         default=None, validate_default=True, description="the path of a private key in PEM form"
     )
-    header_timeout_ms: _Milliseconds = 10_000
+    header_timeout_ms: _Milliseconds = 20_000
     body_timeout_ms: _Milliseconds = 30_000
     send_timeout_ms: _Milliseconds = 30_000
     keep_alive_ms: _Milliseconds = 75_000

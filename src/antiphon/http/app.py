@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fastapi import FastAPI
 
 from antiphon import __version__
+from antiphon.http.access import AccessRules, install_access
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import ERROR_SCHEMA, install
 from antiphon.http.routes.management import add_management_routes
@@ -44,7 +45,10 @@ class HttpLimits:
     allowed_audio_roots: tuple[str, ...] = ()
 
 
-def create_app(services: Services, limits: HttpLimits) -> FastAPI:
+_OPEN = AccessRules()
+
+
+def create_app(services: Services, limits: HttpLimits, access: AccessRules = _OPEN) -> FastAPI:
     """Build the application. It owns nothing: whoever made the services starts and closes their runtime."""
     app = FastAPI(
         title="antiphon",
@@ -63,5 +67,6 @@ def create_app(services: Services, limits: HttpLimits) -> FastAPI:
     add_management_routes(app.router, services.models)
     add_package_routes(app.router, services.models, services.models_root)
     install(app)
-    app.add_middleware(DrainUnreadBodies, limit_bytes=body_bytes)  # outermost: it also sees the answers of `install`
+    install_access(app, access)
+    app.add_middleware(DrainUnreadBodies, limit_bytes=body_bytes)  # outermost: it sees every refusal
     return app

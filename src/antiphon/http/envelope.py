@@ -41,6 +41,7 @@ TABLE: Mapping[type[errors.AntiphonError], Row] = {
     errors.InvalidRequest: Row(400, "invalid_request_error"),
     errors.TooLarge: Row(413, "invalid_request_error"),
     errors.UnsupportedMediaType: Row(415, "invalid_request_error"),
+    errors.Unauthenticated: Row(401, "authentication_error"),
     errors.Forbidden: Row(403, "permission_error"),
     errors.ModelNotFound: Row(404, "not_found_error"),
     errors.ServerBusy: Row(503, "server_error"),
@@ -98,11 +99,17 @@ def refusal_json(error: errors.AntiphonError) -> dict[str, object]:
 
 
 def error_response(error: Exception) -> Response:
-    """The error as a whole answer; a 503 says when to come back."""
+    """The error as a whole answer; a 503 says when to come back, a 401 (RFC 9110) how to say who one is."""
     row = _row(error)
     if row is None:
         return _answer(500, INTERNAL)
-    headers = {"retry-after": str(_retry_after_s(error))} if row.status == 503 else {}
+    match row.status:
+        case 401:
+            headers = {"www-authenticate": "Bearer"}
+        case 503:
+            headers = {"retry-after": str(_retry_after_s(error))}
+        case _:
+            headers = {}
     return _answer(row.status, error_body(error), headers)
 
 

@@ -30,6 +30,10 @@ class UnsupportedMediaType(AntiphonError):
     code = "unsupported_media_type"
 
 
+class Unauthenticated(AntiphonError):
+    """The caller did not say who it is."""
+
+
 class Forbidden(AntiphonError):
     """The caller may not do this here."""
 

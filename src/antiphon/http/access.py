@@ -1,0 +1,147 @@
+"""Who may call: API keys, and what web pages may do. It knows headers and addresses; no route and no model."""
+
+import hmac
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+
+from fastapi import FastAPI
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from antiphon.http.envelope import error_response
+from antiphon.vocabulary.errors import Forbidden, Unauthenticated
+
+OPEN_PATH = "/health"
+"""What is answered without a key: whoever watches over the server has none."""
+
+ANY_ORIGIN = "*"
+
+_AUTHORITY = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]*)?")
+_WEB_ORIGIN = re.compile(r"https?://(?P<authority>[^/]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRules:
+    """What is asked of a caller.
+
+    Without `api_keys` no key is asked for. `cors_origins` are the origins whose pages may call and read the answers.
+    `local_names` are the names under which a server that only this machine can reach is addressed; None asks for none.
+    """
+
+    api_keys: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
+    local_names: frozenset[str] | None = None
+
+
+def local_names(host: str, address: str) -> frozenset[str] | None:
+    """The names of a server that only its own machine can reach, the loopback addresses aside; None for any other.
+
+    `host` is what it was told to listen on, `address` the numeric address that this led to.
+    """
+    return frozenset({"localhost", host.lower()}) if _is_loopback(address) else None
+
+
+def install_access(app: FastAPI, rules: AccessRules) -> None:
+    """Ask this of every request, before its body is read and before its route is looked for."""
+    if rules.api_keys:
+        app.add_middleware(RequireKey, keys=rules.api_keys)
+    if rules.cors_origins:  # around the key: a preflight never has one, and a page must be able to read a refusal
+        app.add_middleware(
+            _Cors,
+            allow_origins=rules.cors_origins,
+            allow_methods=("GET", "POST"),
+            allow_headers=("*",),
+            expose_headers=("Retry-After", "Server-Timing"),
+            allow_private_network=True,
+        )
+    if rules.local_names is not None:
+        app.add_middleware(RefuseForeignPages, names=rules.local_names, origins=rules.cors_origins)
+
+
+class RequireKey:
+    """ASGI middleware: without one of the keys, as `Authorization: Bearer KEY`, nothing but `OPEN_PATH` is answered."""
+
+    def __init__(self, app: ASGIApp, keys: Iterable[str]) -> None:
+        self._app = app
+        self._keys = [key.encode() for key in keys]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" or scope["path"] == OPEN_PATH or self._admits(Headers(scope=scope)):
+            await self._app(scope, receive, send)
+        else:
+            refusal = Unauthenticated("an API key of this server is wanted, as `Authorization: Bearer KEY`")
+            await error_response(refusal)(scope, receive, send)
+
+    def _admits(self, headers: Headers) -> bool:
+        """Compare with every key, whichever is right: the time that it takes tells nothing of them."""
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        token = given.strip().encode("latin-1")
+        matches = [hmac.compare_digest(token, key) for key in self._keys]
+        return scheme.lower() == "bearer" and any(matches)
+
+
+class RefuseForeignPages:
+    """ASGI middleware of a server that only its own machine can reach: pages of other sites get nothing done.
+
+    A browser on this machine can reach it, too, whatever page it shows. A page whose name was made to lead here (DNS
+    rebinding) is known by its Host header, any other foreign page by its Origin, unless that is one of `origins`.
+    """
+
+    def __init__(self, app: ASGIApp, names: Collection[str], origins: Collection[str]) -> None:
+        self._app = app
+        self._names = names
+        self._origins = origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = None if scope["type"] == "lifespan" else self._refusal(Headers(scope=scope))
+        if refusal is None:
+            await self._app(scope, receive, send)
+        else:
+            await error_response(refusal)(scope, receive, send)
+
+    def _refusal(self, headers: Headers) -> Forbidden | None:
+        if not all(self._is_local(host) for host in headers.getlist("host")):
+            return Forbidden("this server is only called by a name of its own machine, such as localhost")
+        if not all(self._is_welcome(origin) for origin in headers.getlist("origin")):
+            return Forbidden("pages of this origin may not call this server; cors_origins lists those that may")
+        return None
+
+    def _is_local(self, authority: str) -> bool:
+        found = _AUTHORITY.fullmatch(authority.lower())
+        if found is None:
+            return False
+        return (
+            _is_loopback(found["six"]) if found["six"] else found["name"] in self._names or _is_loopback(found["name"])
+        )
+
+    def _is_welcome(self, origin: str) -> bool:
+        if ANY_ORIGIN in self._origins or origin in self._origins:
+            return True
+        page = _WEB_ORIGIN.fullmatch(origin)
+        return page is not None and self._is_local(page["authority"])
+
+
+class _Cors(CORSMiddleware):
+    """Starlette's, but for what it refuses: that is in the shape of all errors."""
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        """Answer a preflight."""
+        answer = super().preflight_response(request_headers)
+        if answer.status_code < 400:
+            return answer
+        return error_response(
+            Forbidden("pages of this origin may not send such a request; cors_origins lists those that may")
+        )
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return (mapped or parsed).is_loopback
