@@ -1,0 +1,79 @@
+"""One more way into the server: what a listener is given, and what it owes. It knows no protocol and no configuration.
+
+A kind of listener is a class that is made with its options, a mapping, and fulfils `Listener`. It is found by its entry
+point in the group `antiphon.listeners`. It raises ConfigError for options that it does not understand.
+
+The duty: the runtime, with its models and its workers, is destroyed once every listener's `serve` has returned, and not
+before. So `serve` returns only when nothing of its own can call the application any more: its callers are stopped, the
+calls that were under way have ended, and the tasks and threads that made them are joined.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+AsgiMessage: TypeAlias = MutableMapping[str, Any]  # ASGI's own type: what a key holds depends on the message
+AsgiApp: TypeAlias = Callable[
+    [AsgiMessage, Callable[[], Awaitable[AsgiMessage]], Callable[[AsgiMessage], Awaitable[None]]], Awaitable[None]
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLimits:
+    """How long a peer may keep a connection busy, and how many may come. Units: seconds; 0 is "no limit" each time.
+
+    `header_timeout_s` runs from the first byte of a request, or from the connection, to the end of its headers,
+    whatever drips meanwhile. `body_timeout_s` and `send_timeout_s` are the longest without a byte of progress while a
+    body arrives or an answer is taken. `keep_alive_s` is how long a connection may lie idle between two requests.
+    """
+
+    header_timeout_s: float = 20.0
+    body_timeout_s: float = 30.0
+    send_timeout_s: float = 30.0
+    keep_alive_s: float = 75.0
+    max_connections: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class StopOrder:
+    """How the server tells its listeners to end, in two steps; both stay set.
+
+    `begun`: take no more callers, refuse what still comes on open connections, let go of peers that stand still, and
+    let the calls under way go on. `cut`: those have had their time, so break them off.
+    """
+
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    cut: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a listener serves: the whole HTTP application, with its limits, errors and keys, to be called in process."""
+
+    app: AsgiApp
+    limits: PeerLimits
+    stop: StopOrder
+
+
+@runtime_checkable
+class Listener(Protocol):
+    """One way in; it is opened once and served once."""
+
+    def open(self) -> str:
+        """Take the address and return it, to be told to people; nothing is served yet.
+
+        Raises ConfigError, in one line, when the address cannot be had: the server then does not start.
+        """
+        ...
+
+    async def serve(self, served: Served) -> None:
+        """Serve until `served.stop` says so, then fulfil the duty above; give the address back, however it ends.
+
+        An exception, or a return before the stop, stops the whole server in order.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back the address of a listener that was opened and is not served after all."""
+        ...
