@@ -72,6 +72,9 @@ def _moves(here: Lockstep, scope: Scope) -> Iterator[Move]:
     yield from (partial(_release, number) for number in here.leases)
     yield from (partial(_withdraw, number) for number in here.waiters)
     yield lambda there: there.expire()
+    yield lambda there: there.dismiss()
+    if here.waiters:
+        yield partial(_dismiss_but, max(here.waiters))  # who waits last is the barrier of a server that ends
     if all(waiter.deadline > here.now - scope.lateness for waiter in here.waiters.values()):
         yield lambda there: there.pass_time(1)
 
@@ -92,6 +95,10 @@ def _withdraw(number: int, there: Lockstep) -> None:
     there.withdraw(number)
     # Here and not later: the shortest way to a state rarely leads over somebody who left.
     assert there.gate.next_deadline() == there.oracle.next_deadline()
+
+
+def _dismiss_but(number: int, there: Lockstep) -> None:
+    there.dismiss([number])
 
 
 def _canonical(there: Lockstep, scope: Scope) -> State:

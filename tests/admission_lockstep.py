@@ -3,7 +3,7 @@
 The laws (`_obey`) are read off the decisions alone, so they hold even where gate and oracle should agree on a mistake.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
@@ -82,6 +82,11 @@ class Lockstep:
         decisions = self.gate.withdraw(waiter, self.now)
         _raises(lambda: self.gate.withdraw(waiter, self.now))
         self._compare(decisions, self.oracle.withdraw(number, self.now))
+
+    def dismiss(self, spared: Collection[int] = ()) -> None:
+        """Send all who wait away, but for these."""
+        decisions = self.gate.dismiss(self.now, [self.waiters[number] for number in spared])
+        self._compare(decisions, self.oracle.dismiss(spared, self.now))
 
     def expire(self) -> None:
         """Tell the gate the time."""

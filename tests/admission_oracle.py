@@ -6,7 +6,7 @@ the lowest free slot, those who expire together are told by deadline and then by
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple, TypeAlias
 
 Outcome: TypeAlias = tuple[str, int, int | None, float] | tuple[str, int, str]
@@ -92,6 +92,15 @@ class Oracle:
         """A waiter leaves."""
         self._remove(number, self.waiting())
         return self._settle(now)
+
+    def dismiss(self, spared: Collection[int], now: float) -> list[Outcome]:
+        """All who still wait are sent away but these, and whoever can be granted then is."""
+        told = self._settle(now)
+        for claim in self.waiting():
+            if claim.number not in spared:
+                self.present.remove(claim)
+                told.append(("refused", claim.number, "shutting_down"))
+        return told + self._settle(now)
 
     def expire(self, now: float) -> list[Outcome]:
         """Time has passed."""

@@ -3,7 +3,7 @@
 Each call is also put to the admission oracle at once, so a difference is known where it arises.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from admission_oracle import Oracle, Outcome
@@ -78,6 +78,12 @@ def journaled(kind: type[Gate], journal: Journal) -> Callable[[str, int], Gate]:
             journal.note(self, "withdraw", now, (waiter.number,), decisions)
             return decisions
 
+        def dismiss(self, now: float, spare: Collection[Waiter] = ()) -> list[Decision]:
+            decisions = super().dismiss(now, spare)
+            spared = tuple(waiter.number for waiter in spare if waiter.gate == self.name)
+            journal.note(self, "dismiss", now, spared, decisions)
+            return decisions
+
         def expire(self, now: float) -> list[Decision]:
             decisions = super().expire(now)
             journal.note(self, "expire", now, (), decisions)
@@ -119,6 +125,8 @@ def replay(lines: Iterable[Line]) -> list[Line]:
                 gate.resize(leases[line.gate, arguments[0]], arguments[1], line.now)
             case "withdraw":
                 gate.withdraw(waiters.pop((line.gate, arguments[0])), line.now)
+            case "dismiss":
+                gate.dismiss(line.now, [waiters[line.gate, number] for number in arguments])
             case "expire":
                 gate.expire(line.now)
     return again.lines
@@ -139,5 +147,7 @@ def _ask(oracle: Oracle, call: str, now: float, arguments: tuple) -> list[Outcom
             return told if taken == arguments[1] else [("refused", -1, f"the oracle takes it: {taken}")]
         case "resize":
             return oracle.resize(arguments[1], now)
+        case "dismiss":
+            return oracle.dismiss(arguments, now)
         case _:
             return getattr(oracle, call)(*arguments, now)

@@ -73,6 +73,46 @@ def test_a_copy_of_a_lease_ends_nothing() -> None:
     assert shown(gate, 0) == "1/1 +0/0 [0 infer 0] []"
 
 
+# Dismissing all who wait
+
+
+def test_a_dismissal_refuses_all_who_wait_and_ends_no_lease() -> None:
+    gate = Gate("m", 1)
+    hold(gate)
+    enter(gate, INFER)
+    enter(gate, UNLOAD, timeout_s=9)
+    enter(gate, INFER)
+    assert told(gate.dismiss(1)) == ["#1 shutting_down", "#2 shutting_down", "#3 shutting_down"]
+    assert shown(gate, 1) == "1/1 +0/0 [0 infer 1] []"
+    assert gate.next_deadline() is None
+
+
+def test_a_dismissal_spares_those_named_in_their_order() -> None:
+    gate = Gate("m", 1)
+    hold(gate)
+    enter(gate, INFER)
+    barrier, last = enter(gate, UNLOAD), enter(gate, INFER)
+    assert told(gate.dismiss(1, {last, barrier})) == ["#1 shutting_down"]
+    assert shown(gate, 1) == "1/1 +1/2 [0 infer 1] [unload 1, infer 1]"
+
+
+def test_who_is_spared_is_granted_in_the_call_that_dismisses_those_before() -> None:
+    gate = Gate("m", 2)
+    hold(gate)
+    enter(gate, UNLOAD)
+    request = enter(gate, INFER)
+    assert told(gate.dismiss(1, {request})) == ["#1 shutting_down", "#2 has 1"]
+
+
+def test_a_deadline_that_has_come_expires_before_anyone_is_dismissed() -> None:
+    gate = Gate("m", 2)
+    hold(gate)
+    enter(gate, UNLOAD, timeout_s=1)
+    enter(gate, INFER)
+    enter(gate, UNLOAD)
+    assert told(gate.dismiss(1)) == ["#1 expired", "#2 has 1", "#3 shutting_down"]
+
+
 # Another number of slots
 
 

@@ -68,6 +68,10 @@ class GateMachine(RuleBasedStateMachine):
             if number in self.pair.waiters:
                 self.pair.withdraw(number)
 
+    @rule(stride=st.integers(min_value=1, max_value=5))
+    def dismiss_all_but_some(self, stride: int) -> None:
+        self.pair.dismiss(sorted(self.pair.waiters)[stride - 1 :: stride] if stride > 1 else ())
+
     @rule(pause_s=_PAUSES)
     def pass_time(self, pause_s: float) -> None:
         self.pair.pass_time(pause_s)

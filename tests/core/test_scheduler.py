@@ -167,6 +167,20 @@ def test_after_a_publication_that_failed_the_next_one_succeeds() -> None:
     }
 
 
+def test_a_dismissal_reaches_every_gate_and_spares_who_is_named() -> None:
+    made = scheduler("a", "b")
+    for name in ("a", "b"):
+        made.gate(name).submit(Operation.INFER, 0, 0)
+        made.gate(name).submit(Operation.INFER, 0, 0)
+    barriers, _ = made.publish(["a"], BULK, 0)
+    decisions = made.dismiss(1, barriers.values())
+    assert [(it.waiter.gate, it.waiter.number, it.reason) for it in decisions if isinstance(it, Refused)] == [
+        ("a", 1, Refusal.SHUTTING_DOWN),
+        ("b", 1, Refusal.SHUTTING_DOWN),
+    ]
+    assert [it.waiting for it in views(made, "a", "b")] == [1, 0]
+
+
 def test_an_addition_can_be_taken_back() -> None:
     made = scheduler("a", "b")
     made.remove("a")

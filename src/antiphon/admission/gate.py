@@ -56,6 +56,7 @@ class Refusal(StrEnum):
 
     EXPIRED = "expired"
     OVERDUE = "overdue"
+    SHUTTING_DOWN = "shutting_down"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +197,14 @@ class Gate:
             raise InvariantError(f"{waiter} does not wait")
         self._leave_queue(waiter)
         return self._advance(now)
+
+    def dismiss(self, now: float, spare: Collection[Waiter] = ()) -> list[Decision]:
+        """Refuse all who wait, but for those of `spare`; leases stay out, and who is due expires or is granted first."""
+        decisions = self._advance(now)
+        for waiter in [it for it in self._waiting.values() if it not in spare]:
+            self._leave_queue(waiter)
+            decisions.append(Refused(waiter, Refusal.SHUTTING_DOWN))
+        return decisions + self._advance(now)
 
     def expire(self, now: float) -> list[Decision]:
         """Refuse those whose deadline has come, and grant those whom that sets free."""

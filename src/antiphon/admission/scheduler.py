@@ -1,6 +1,6 @@
-"""Many models' gates, and the one operation that spans them: publishing barriers on several at once."""
+"""Many models' gates, and what spans them: publishing barriers on several at once, and dismissing all who wait."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from antiphon.admission.gate import Decision, Gate, Granted, Lease, Waiter
 from antiphon.vocabulary.errors import InvariantError
@@ -63,6 +63,10 @@ class Scheduler:
         except Exception as fault:
             raise PublicationError(self._take_back(barriers, decisions, now)) from fault
         return barriers, decisions
+
+    def dismiss(self, now: float, spare: Collection[Waiter] = ()) -> list[Decision]:
+        """Refuse all who wait at any gate, but for those of `spare`, in one call."""
+        return [decision for gate in self._gates.values() for decision in gate.dismiss(now, spare)]
 
     def _take_back(self, barriers: dict[str, Waiter], decisions: list[Decision], now: float) -> list[Decision]:
         """Withdraw the barriers that wait, release those that were granted; returns what was decided about others."""
