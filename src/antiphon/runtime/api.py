@@ -235,5 +235,9 @@ class Runtime(Protocol):
         ...
 
     async def close(self) -> None:
-        """Wait for the work that was admitted, then free every model."""
+        """Refuse new work from now on, wait for what was admitted or is queued, and free each model after its own."""
+        ...
+
+    def cut(self) -> None:
+        """Let `close` wait no longer than it must: refuse all who wait, and tell the engines to end what runs."""
         ...

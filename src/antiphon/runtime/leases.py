@@ -10,7 +10,7 @@ from antiphon.admission.estimates import RunTimes, drain_s, retry_after_s
 from antiphon.admission.gate import Decision, Gate, GateView, Granted, Lease, Refusal, Refused, Waiter
 from antiphon.admission.scheduler import PublicationError, Scheduler
 from antiphon.ports.clock import Clock, Timer
-from antiphon.vocabulary.errors import InvariantError, ServerBusy
+from antiphon.vocabulary.errors import AntiphonError, InvariantError, ServerBusy, ShuttingDown
 from antiphon.vocabulary.states import Operation
 
 _UNMEASURED_S = 1.0
@@ -20,7 +20,8 @@ _UNMEASURED_S = 1.0
 class Claim:
     """A place in a model's queue, or what came of it. It must be awaited, once; the caller releases the lease.
 
-    Raises ServerBusy there when the wait ended without a lease, or would have been hopeless.
+    Raises ServerBusy there when the wait ended without a lease, or would have been hopeless, and ShuttingDown when all
+    who waited were dismissed.
     """
 
     __slots__ = ("_desk", "_future", "_gate", "_waiter")
@@ -30,6 +31,11 @@ class Claim:
         self._gate = gate
         self._waiter = waiter
         self._future: asyncio.Future[Lease] | None = future
+
+    @property
+    def waiter(self) -> Waiter:
+        """Who claims."""
+        return self._waiter
 
     @property
     def lease(self) -> Lease | None:
@@ -125,7 +131,7 @@ class LeaseDesk:
         try:
             barriers, decisions = self._scheduler.publish(model_ids, operation, self._clock.now())
         except PublicationError as fault:
-            self._deliver_all(gates, fault.decisions)
+            self._deliver_all(fault.decisions)
             raise
         claims = []
         for gate, future in zip(gates, futures, strict=True):
@@ -133,12 +139,16 @@ class LeaseDesk:
             self._pending[waiter] = future
             claims.append(Claim(self, gate, waiter, future))
         try:
-            self._deliver_all(gates, decisions)
+            self._deliver_all(decisions)
         except BaseException:
             for claim in claims:
                 claim.give_up()
             raise
         return claims
+
+    def dismiss(self, spare: Iterable[Claim]) -> None:
+        """Refuse all who wait for any model, in one call, but for these claims."""
+        self._deliver_all(self._scheduler.dismiss(self._clock.now(), {claim.waiter for claim in spare}))
 
     def try_exclusive(self, model_id: str, operation: Operation) -> Lease | None:
         """Take a model whole if it is idle and nobody waits for it; never wait (rule.retire_try_acquire)."""
@@ -203,13 +213,13 @@ class LeaseDesk:
         elif not future.cancelled() and future.exception() is None:
             self.release(future.result())
 
-    def _deliver_all(self, gates: Iterable[Gate], decisions: Iterable[Decision]) -> None:
+    def _deliver_all(self, decisions: Iterable[Decision]) -> None:
         """Tell what was decided at several gates: all of it, before anything can fail."""
         by_gate: dict[str, list[Decision]] = {}
         for decision in decisions:
             waiter = decision.lease.waiter if isinstance(decision, Granted) else decision.waiter
             by_gate.setdefault(waiter.gate, []).append(decision)
-        told = [gate for gate in gates if gate.name in by_gate]
+        told = [self._scheduler.gate(name) for name in by_gate]
         for gate in told:
             self._tell(gate, by_gate[gate.name])
         for gate in told:
@@ -254,23 +264,28 @@ class LeaseDesk:
     def _refusal(self, gate: Gate, waiter: Waiter, reason: Refusal) -> Exception:
         """What a refused claim is told; what goes wrong in saying so is told to it too, and to nobody else."""
         try:
-            return self._busy(gate, waiter, reason)
+            return self._refused(gate, waiter, reason)
         except Exception as fault:  # noqa: BLE001 (it is the claim's outcome)
             return fault
 
-    def _busy(self, gate: Gate, waiter: Waiter, reason: Refusal) -> ServerBusy:
-        waited_ms = round((waiter.deadline - waiter.since) * 1000)
-        view = gate.snapshot(self._clock.now(), limit=0)
-        mean_run_s = self.run_times(gate.name).mean_run_s
-        wait_s = _UNMEASURED_S if mean_run_s is None else retry_after_s(view, mean_run_s)
+    def _refused(self, gate: Gate, waiter: Waiter, reason: Refusal) -> AntiphonError:
         match reason:
             case Refusal.EXPIRED:
-                told = f"no slot of model {gate.name!r} came free within {waited_ms} ms"
+                told = f"no slot of model {gate.name!r} came free within {_bound_ms(waiter)} ms"
             case Refusal.OVERDUE:
-                told = f"all that occupies model {gate.name!r} has run for longer than {waited_ms} ms"
+                told = f"all that occupies model {gate.name!r} has run for longer than {_bound_ms(waiter)} ms"
+            case Refusal.SHUTTING_DOWN:
+                return ShuttingDown()
             case unknown:
                 assert_never(unknown)
-        return ServerBusy(told, retry_after_s=wait_s)
+        view = gate.snapshot(self._clock.now(), limit=0)
+        mean_run_s = self.run_times(gate.name).mean_run_s
+        return ServerBusy(told, retry_after_s=_UNMEASURED_S if mean_run_s is None else retry_after_s(view, mean_run_s))
+
+
+def _bound_ms(waiter: Waiter) -> int:
+    """How long a claim with a bound was to wait at most."""
+    return round((waiter.deadline - waiter.since) * 1000)
 
 
 def _nobody_listens(model_id: str) -> None:

@@ -1,11 +1,11 @@
 """What both server runtimes do with a model: admit, run, stream, batch and manage. They differ above this module."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from antiphon.admission.estimates import wait_estimates_s
 from antiphon.admission.gate import Lease
@@ -31,8 +31,9 @@ from antiphon.runtime.pool import Pool, abandon
 from antiphon.runtime.registration import Registrar
 from antiphon.runtime.residents import Resident, Residents
 from antiphon.runtime.streams import LeasedStream, StreamEnding
+from antiphon.runtime.underway import Admission, Underway
 from antiphon.runtime.wiring import RuntimePorts
-from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, InvariantError, ShuttingDown
+from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, ShuttingDown
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import Operation
 from antiphon.vocabulary.tasks import Interface, StreamEvent, TaskRequest, TaskResult
@@ -49,10 +50,12 @@ class ModelRuntime:
         self._ports = ports
         self._desk = LeaseDesk(ports.clock, ports.make_gate)
         self._tasks = OwnedTasks()
+        self._underway = Underway(self._tasks)
         self._residents = Residents(ports, self._desk, self._tasks)
         self._registrar = Registrar(self._residents, self._desk, self._max_slots)
         self._planner = Planner(ports, self._residents, self._desk, self._registrar)
         self._closing = False
+        self._barriers: list[Claim] = []
 
     def add(self, registration: Registration, capability: Capability) -> None:
         """Add a model before the server listens."""
@@ -82,19 +85,19 @@ class ModelRuntime:
     async def run(self, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]) -> T:
         """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""
         admission = await self._admitted(inference)
-        return await self._attended(self._run(admission, inference, finish), [inference.request])
+        return await self._underway.attend(self._run(admission, inference, finish), [inference.request])
 
     async def open_stream(self, inference: Inference) -> LeasedStream[StreamEvent]:
         """Start a stream; if the caller leaves before it has one, it is closed as soon as there is one."""
         admission = await self._admitted(inference)
         opening = self._open_flow(admission, partial(self._start_stream, admission, inference))
-        return await self._attended(opening, [inference.request])
+        return await self._underway.attend(opening, [inference.request])
 
     async def open_batch(self, batch: BatchInference) -> LeasedStream[tuple[int, TaskResult]]:
         """Start a batch, as a stream is started."""
         admission = await self._admitted(batch)
         opening = self._open_flow(admission, partial(self._start_batch, admission, batch))
-        return await self._attended(opening, batch.requests)
+        return await self._underway.attend(opening, batch.requests)
 
     async def load(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:
         """Bring a registered model into memory as it is registered, under an exclusive lease."""
@@ -175,15 +178,30 @@ class ModelRuntime:
         return Unloaded(tuple(it.entry.id for it in chosen), unknown)
 
     async def close(self) -> None:
-        """Wait for the work that was admitted, streams and queues included, then free every model."""
+        """Refuse new work from now on, wait for what was admitted or is queued, and free each model after its own.
+
+        That has no bound of its own: `cut` ends what can be ended.
+        """
         self._closing = True
         for resident in self._residents:
             # A barrier, as any unload: a lease may be out without a task of ours, as that of an open stream is.
             claim = self._desk.acquire(resident.entry.id, Operation.UNLOAD, 0)
+            self._barriers.append(claim)
             self._tasks.start(self._free_in_bulk(resident, claim, None)).add_done_callback(log_unheard)
         await self._tasks.join()
         self._residents.close()
         self._desk.close()
+
+    def cut(self) -> None:
+        """Refuse all who wait, begin no load any more, and have the engines end what runs; those who asked are told.
+
+        Only asks: an engine that does not heed `cancelled`, and a load that is under way, still hold `close` up. A host
+        that can be ended from outside is to be ended here.
+        """
+        self._closing = True
+        self._residents.cut()
+        self._underway.cut()
+        self._desk.dismiss(self._barriers)
 
     def _max_slots(self, spec: ModelSpec) -> int:
         """How many slots a model may use, whatever its sessions advertise."""
@@ -209,7 +227,7 @@ class ModelRuntime:
 
     def _require_open(self) -> None:
         if self._closing:
-            raise ShuttingDown("the server is shutting down")
+            raise ShuttingDown
 
     def _chosen(self, model_ids: Sequence[str] | None) -> tuple[list[Resident], tuple[str, ...]]:
         """The models that a bulk operation means, each once and in order, and the ids that are unknown."""
@@ -226,19 +244,10 @@ class ModelRuntime:
         timeout_s = effective_timeout_s(_seconds(busy_timeout_ms), model_s, self._ports.busy_timeout_ms / 1000)
         return self._desk.acquire(resident.entry.id, operation, timeout_s)
 
-    async def _admitted(self, work: Inference | BatchInference) -> "_Admission":
+    async def _admitted(self, work: Inference | BatchInference) -> Admission:
         resident, asked = self._find(work.model_id), self._ports.clock.now()
         lease = await self._claim(resident, Operation.INFER, work.busy_timeout_ms)
-        return _Admission(resident, lease, asked)
-
-    async def _attended(self, work: Coroutine[Any, Any, T], requests: Iterable[TaskRequest]) -> T:
-        """Await owned work; a caller that is cancelled detaches and lets the engine know (rule 1)."""
-        try:
-            return await self._tasks.attend(work)
-        except asyncio.CancelledError:
-            for request in requests:
-                request.cancellation.cancel()
-            raise
+        return Admission(resident, lease, asked)
 
     async def _manage(
         self,
@@ -302,7 +311,7 @@ class ModelRuntime:
             await self._residents.unload(resident)
 
     async def _run(
-        self, admission: "_Admission", inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]
+        self, admission: Admission, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]
     ) -> T:
         now, resident = self._ports.clock.now, admission.resident
         with self._desk.holding(admission.lease):
@@ -314,27 +323,29 @@ class ModelRuntime:
             self._desk.run_times(resident.entry.id).note_run(now() - started)
             return await finish(result, Timing(admission.queue_s, started - loading, now() - started))
 
-    async def _start_stream(self, admission: "_Admission", inference: Inference) -> tuple[Pool, Flow[StreamEvent]]:
+    async def _start_stream(self, admission: Admission, inference: Inference) -> tuple[Pool, Flow[StreamEvent]]:
         asked = [inference.request]
         pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface)
         return pool, await pool.host.stream(admission.slot, request, None)
 
     async def _start_batch(
-        self, admission: "_Admission", batch: BatchInference
+        self, admission: Admission, batch: BatchInference
     ) -> tuple[Pool, Flow[tuple[int, TaskResult]]]:
         pool, requests = await self._prepare(admission.resident, batch.bind, batch.requests, Interface.BATCH)
         return pool, await pool.host.run_batch(admission.slot, requests)
 
     async def _open_flow(
-        self, admission: "_Admission", start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]]
+        self, admission: Admission, start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]]
     ) -> LeasedStream[T]:
         try:
             loading = self._ports.clock.now()
             pool, flow = await start()
             try:
+                self._underway.require_uncut()
                 load_s = self._ports.clock.now() - loading
                 over = partial(self._stream_over, admission)
                 ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
+                self._underway.add_stream(admission.lease, ending)
             except BaseException:
                 await flow.aclose()
                 raise
@@ -352,6 +363,7 @@ class ModelRuntime:
         interface: Interface,
     ) -> tuple[Pool, list[TaskRequest]]:
         """Bind the configuration under the lease, then have the model in memory and the audio as it takes it."""
+        self._underway.require_uncut()
         entry = resident.entry
         model = BoundModel(entry.registration, entry.capability)
         bound = [bind(model, request) for request in requests]
@@ -372,29 +384,11 @@ class ModelRuntime:
         with suppress(AntiphonError):  # the observer has heard of it, and the next request tries again
             await self.load(model_id, busy_timeout_ms=0)
 
-    def _stream_over(self, admission: "_Admission", run_s: Callable[[], float]) -> None:
+    def _stream_over(self, admission: Admission, run_s: Callable[[], float]) -> None:
         """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""
+        self._underway.drop_stream(admission.lease)
         with self._desk.holding(admission.lease):
             self._desk.run_times(admission.resident.entry.id).note_run(run_s())
-
-
-@dataclass(frozen=True, slots=True)
-class _Admission:
-    """A request's lease, the model that it is on, and when it was asked for, in monotonic seconds."""
-
-    resident: Resident
-    lease: Lease
-    asked: float
-
-    @property
-    def queue_s(self) -> float:
-        return self.lease.since - self.asked
-
-    @property
-    def slot(self) -> int:
-        if self.lease.slot is None:
-            raise InvariantError(f"{self.lease} has no slot to run in")
-        return self.lease.slot
 
 
 def _require_attended(request: TaskRequest) -> None:

@@ -21,7 +21,7 @@ from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, load_failur
 from antiphon.runtime.room import WaitingRoom
 from antiphon.runtime.scales import Scales
 from antiphon.runtime.wiring import RuntimePorts
-from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, ServerBusy
+from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, ServerBusy, ShuttingDown
 from antiphon.vocabulary.spec import ModelSpec
 from antiphon.vocabulary.states import ModelState, Operation
 
@@ -50,6 +50,7 @@ class Residents:
         self._tasks = tasks
         self._room = WaitingRoom(ports.clock, ports.limits.residency_wait_s)
         self._cold_loads = asyncio.Lock()  # guards a memory check and the load that it is for; no admission
+        self._loads_nothing_more = False
         self._aside: list[Resident] = []  # one for each pool that is being built beside its model's first
         self._scales = Scales(ports.memory, ports.clock, self.registry, desk)
         desk.on_idle = self._became_idle
@@ -88,6 +89,8 @@ class Residents:
             raise type(fault)(fault.message) from fault
         except ServerBusy as fault:
             raise type(fault)(fault.message, retry_after_s=fault.retry_after_s) from fault
+        except ShuttingDown as fault:
+            raise ShuttingDown from fault
 
     def detach(self, resident: Resident) -> Pool | None:
         """Take the pool out of use, at once: from here on the model counts as not loaded (fail.slow_teardown)."""
@@ -199,6 +202,11 @@ class Residents:
         told = "there is not enough free memory (min_free_memory_mb), and no model is idle"
         return InsufficientMemory(told, retry_after_s=self._until_idle_s())
 
+    def cut(self) -> None:
+        """Begin no load any more, and refuse those that wait for room; one that is under way ends by itself."""
+        self._loads_nothing_more = True
+        self._room.dismiss(ShuttingDown)
+
     def close(self) -> None:
         """Stop the alarms."""
         for resident in self:
@@ -278,6 +286,10 @@ class Residents:
 
     async def _build(self, resident: Resident, staged: Staged | None) -> Pool:
         spec = resident.entry.registration.spec
+        if self._loads_nothing_more:
+            if staged is not None:
+                await abandon(staged.host)
+            raise ShuttingDown
         if staged is not None:  # its weights came before, beside another pool
             return await build_pool(staged, spec, resident.max_slots)
         before, started = await self._scales.weigh(), self._ports.clock.now()

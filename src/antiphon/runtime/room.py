@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from antiphon.ports.clock import Clock
-from antiphon.vocabulary.errors import ServerBusy
+from antiphon.vocabulary.errors import AntiphonError, ServerBusy
 
 
 class WaitingRoom:
@@ -50,6 +50,13 @@ class WaitingRoom:
             del self._waiting[future]
             if not future.done():
                 future.set_result(None)
+
+    def dismiss(self, refusal: Callable[[], AntiphonError]) -> None:
+        """Refuse every load that waits."""
+        waiting = [future for future in self._waiting if not future.done()]
+        self._waiting.clear()
+        for future in waiting:
+            future.set_exception(refusal())
 
     def _expire(self, future: asyncio.Future[None], refusal: Callable[[], ServerBusy]) -> None:
         if self._waiting.pop(future, None) is not None and not future.cancelled():

@@ -10,6 +10,7 @@ from antiphon.ports.host import Flow
 from antiphon.runtime.api import Timing
 from antiphon.runtime.hosts.crew import report
 from antiphon.runtime.owned import OwnedTasks, log_unheard
+from antiphon.vocabulary.errors import ShuttingDown
 from antiphon.vocabulary.spec import SessionFacts
 
 T = TypeVar("T")
@@ -39,7 +40,16 @@ class LeasedStream(Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        return await anext(self._ending.events)
+        """The next event; raises ShuttingDown for a stream that was cut, so that nobody takes it for a whole one."""
+        try:
+            event = await anext(self._ending.events)
+        except StopAsyncIteration:
+            if self._ending.was_cut:
+                raise ShuttingDown from None
+            raise
+        if self._ending.was_cut:
+            raise ShuttingDown
+        return event
 
     async def aclose(self) -> None:
         """Stop the engine and release the lease; a caller that is cancelled here does not cut that short."""
@@ -64,6 +74,13 @@ class StreamEnding(Generic[T]):
         self._started = clock.now()
         self._ended: float | None = None
         self._task: asyncio.Task[None] | None = None
+        self.was_cut = False
+
+    def cut(self) -> None:
+        """End the stream before its end; its reader is told."""
+        if self._ended is None:
+            self.was_cut = True
+            self.begin()
 
     def run_s(self) -> float:
         """How long the engine has run, in seconds."""

@@ -30,6 +30,12 @@ class UnsupportedMediaType(AntiphonError):
     code = "unsupported_media_type"
 
 
+class RequestTimeout(AntiphonError):
+    """A request did not arrive in time."""
+
+    code = "request_timeout"
+
+
 class Unauthenticated(AntiphonError):
     """The caller did not say who it is."""
 
@@ -61,9 +67,12 @@ class InsufficientMemory(ServerBusy):
 
 
 class ShuttingDown(AntiphonError):
-    """The server takes no new work."""
+    """The server takes no new work, or has given up what it had not finished."""
 
     code = "shutting_down"
+
+    def __init__(self, message: str = "the server is shutting down") -> None:
+        super().__init__(message)
 
 
 class EngineError(AntiphonError):

@@ -1,0 +1,90 @@
+"""What runs for a caller, and how it is given up: requests at their engines and open streams. It knows no queue."""
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from antiphon.admission.gate import Lease
+from antiphon.runtime.owned import AbandonedError, OwnedTasks
+from antiphon.runtime.residents import Resident
+from antiphon.runtime.streams import StreamEnding
+from antiphon.vocabulary.errors import AntiphonError, InvariantError, ShuttingDown
+from antiphon.vocabulary.tasks import Cancellation, TaskRequest
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A request's lease, the model that it is on, and when it was asked for, in monotonic seconds."""
+
+    resident: Resident
+    lease: Lease
+    asked: float
+
+    @property
+    def queue_s(self) -> float:
+        return self.lease.since - self.asked
+
+    @property
+    def slot(self) -> int:
+        if self.lease.slot is None:
+            raise InvariantError(f"{self.lease} has no slot to run in")
+        return self.lease.slot
+
+
+class Underway:
+    """The work that has its lease. Once it is cut all of it is told to end, and nothing more begins."""
+
+    def __init__(self, tasks: OwnedTasks) -> None:
+        self._tasks = tasks
+        self._requests: set[Cancellation] = set()
+        self._streams: dict[Lease, StreamEnding[Any]] = {}  # of events, or of a batch's results
+        self._is_cut = False
+
+    async def attend(self, work: Coroutine[Any, Any, T], requests: Iterable[TaskRequest]) -> T:
+        """Await owned work; a caller that is cancelled detaches and lets the engine know (rule 1).
+
+        Whatever fails after the cut failed of it, and raises ShuttingDown.
+        """
+        cancellations = [request.cancellation for request in requests]
+        try:
+            return await self._tasks.attend(self._reachable(work, cancellations))
+        except asyncio.CancelledError:
+            for cancellation in cancellations:
+                cancellation.cancel()
+            raise
+        except (AntiphonError, AbandonedError) as fault:
+            if self._is_cut:
+                raise ShuttingDown from fault
+            raise
+
+    def require_uncut(self) -> None:
+        """Raise AbandonedError where nothing is to begin any more."""
+        if self._is_cut:
+            raise AbandonedError
+
+    def add_stream(self, lease: Lease, stream: StreamEnding[Any]) -> None:
+        """Count an open stream, which holds this lease."""
+        self._streams[lease] = stream
+
+    def drop_stream(self, lease: Lease) -> None:
+        """The stream is over."""
+        del self._streams[lease]
+
+    def cut(self) -> None:
+        """Tell every engine that nobody waits any more, and every caller that the server ends."""
+        self._is_cut = True
+        for cancellation in self._requests:
+            cancellation.cancel()
+        for stream in self._streams.values():
+            stream.cut()
+
+    async def _reachable(self, work: Coroutine[Any, Any, T], cancellations: Sequence[Cancellation]) -> T:
+        """Let `cut` reach what runs, whoever still waits for it."""
+        self._requests.update(cancellations)
+        try:
+            return await work
+        finally:
+            self._requests.difference_update(cancellations)
