@@ -1,7 +1,8 @@
 """The composition root: from a configuration to a runtime, its services and a listening server."""
 
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,10 +13,14 @@ from antiphon.audio.decode import DecodeLimits
 from antiphon.config import ServerConfig, build_config, model_registration, usable_cores
 from antiphon.http.access import AccessRules, local_names
 from antiphon.http.app import HttpLimits, Services, create_app
-from antiphon.http.server import Listener, address_of, bind
+from antiphon.http.server import HttpServer, address_of, bind
+from antiphon.http.tls import tls_context
+from antiphon.listeners.kinds import make_listener
+from antiphon.listeners.side import SideListeners
 from antiphon.observability.log import LogObserver
 from antiphon.packages import default_models_root, installed_registrations
 from antiphon.ports.host import SlotHost
+from antiphon.ports.listener import PeerLimits, Served
 from antiphon.runtime.audit import audited_slots, check_slots
 from antiphon.runtime.clock import LoopClock
 from antiphon.runtime.codecs import ThreadCodec
@@ -25,6 +30,8 @@ from antiphon.runtime.memory import SystemMemory
 from antiphon.runtime.models import ModelRuntime
 from antiphon.runtime.parallel import ParallelServerState
 from antiphon.runtime.serial import ServerState
+from antiphon.runtime.shutdown import Shutdown
+from antiphon.runtime.signals import StopSignals
 from antiphon.runtime.wiring import ResidencyLimits, RuntimePorts
 from antiphon.service.models import ModelService
 from antiphon.service.models_root import ModelsRoot
@@ -150,17 +157,42 @@ def bind_as_allowed(config: ServerConfig) -> tuple[socket.socket, frozenset[str]
     return bound, names
 
 
-async def serve(assembly: Assembly, on_listening: Callable[[str], None]) -> None:
-    """Serve until a stop signal. Models that are not lazy load once it listens; `on_listening` is told its base URL."""
-    bound, names = bind_as_allowed(assembly.config)
+async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals: StopSignals | None = None) -> None:
+    """Serve until told to stop, then drain: returns once all that was begun has ended, and every model is freed.
 
-    async def begin() -> None:
-        on_listening(address_of(bound))
-        await assembly.runtime.start()
+    Models that are not lazy load once it listens; `on_listening` is told its base URL.
+    """
+    config, clock = assembly.config, LoopClock()
+    with ExitStack() as opened:
+        bound, names = bind_as_allowed(config)
+        opened.callback(bound.close)
+        tls = tls_context(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
+        side = SideListeners([make_listener(it.kind, it.options()) for it in config.listeners])
+        side.open()
+        opened.callback(side.close)
+        shutdown = Shutdown(assembly.runtime, clock, config.drain_timeout_ms / 1000)
+        opened.callback(shutdown.close)
+        if signals is not None:
+            signals.tell(shutdown.ask)
+        try:
+            on_listening(address_of(bound, secure=tls is not None))
+            await assembly.runtime.start()
+            limits = _peer_limits(config)
+            side.start(Served(assembly.app(), limits, shutdown.order), shutdown.begin)
+            try:
+                await HttpServer(bound, Served(assembly.app(names), limits, shutdown.order), clock, tls).serve()
+            finally:
+                shutdown.begin()
+                await side.join()
+        finally:
+            await assembly.close()
 
-    begun: Callable[[], Awaitable[None]] = begin
-    try:
-        await Listener(assembly.app(names), bound, begun).listen()
-    finally:
-        await assembly.close()
-        bound.close()
+
+def _peer_limits(config: ServerConfig) -> PeerLimits:
+    return PeerLimits(
+        header_timeout_s=config.header_timeout_ms / 1000,
+        body_timeout_s=config.body_timeout_ms / 1000,
+        send_timeout_s=config.send_timeout_ms / 1000,
+        keep_alive_s=config.keep_alive_ms / 1000,
+        max_connections=config.max_connections,
+    )

@@ -199,7 +199,7 @@ class Gate:
         return self._advance(now)
 
     def dismiss(self, now: float, spare: Collection[Waiter] = ()) -> list[Decision]:
-        """Refuse all who wait, but for those of `spare`; leases stay out, and who is due expires or is granted first."""
+        """Refuse all who wait but for those of `spare`; leases stay out, and whoever is due expires first."""
         decisions = self._advance(now)
         for waiter in [it for it in self._waiting.values() if it not in spare]:
             self._leave_queue(waiter)

@@ -13,10 +13,13 @@ from starlette.responses import Response
 
 from antiphon.http.routes.tasks import result_json
 from antiphon.http.schemas import TaskRunBody
-from antiphon.http.server import Listener, address_of, bind
+from antiphon.http.server import HttpServer, address_of, bind
 from antiphon.http.streaming import json_bytes
 from antiphon.http.timing import timing_header, timing_json
+from antiphon.ports.listener import PeerLimits, Served, StopOrder
 from antiphon.runtime.api import Timing
+from antiphon.runtime.clock import LoopClock
+from antiphon.runtime.signals import StopSignals
 from antiphon.vocabulary.tasks import TaskResult
 
 
@@ -33,19 +36,15 @@ def bare_app() -> FastAPI:
     return app
 
 
-async def _serve() -> None:
-    bound = bind("127.0.0.1", 0)
-
-    async def announce() -> None:
+async def _serve(signals: StopSignals) -> None:
+    stop = StopOrder()
+    signals.tell(stop.begun.set)
+    with bind("127.0.0.1", 0) as bound:
         sys.stderr.write(f"bare is listening on {address_of(bound)}\n")
         sys.stderr.flush()
-
-    try:
-        await Listener(bare_app(), bound, announce).listen()
-    finally:
-        bound.close()
+        await HttpServer(bound, Served(bare_app(), PeerLimits(), stop), LoopClock()).serve()
 
 
 if __name__ == "__main__":
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve())
+    with StopSignals() as signals, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(signals))

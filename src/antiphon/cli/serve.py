@@ -73,6 +73,7 @@ def serve(
     from antiphon.config import load_config
     from antiphon.runtime.discovery import AdapterFinder
     from antiphon.runtime.parallel import STARTUP_NOTICE
+    from antiphon.runtime.signals import StopSignals
 
     flags: dict[str, object] = {
         "host": host,
@@ -100,7 +101,7 @@ def serve(
         "drain_timeout_ms": drain_timeout_ms,
     }
     _log_to_stderr(log_level)
-    with one_line_errors():
+    with StopSignals() as signals, one_line_errors():
         if config is None:
             settings = installed_config(models_root, flags, parallel_jobs=parallel_jobs)
         else:
@@ -115,7 +116,7 @@ def serve(
                 typer.echo(f"try:  {example}", err=True)
 
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(serve_assembly(assembly, announce))
+            runner.run(serve_assembly(assembly, announce, signals))
 
 
 def _keys_of_the_environment() -> list[str] | None:

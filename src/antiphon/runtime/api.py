@@ -234,6 +234,10 @@ class Runtime(Protocol):
         """Free several models, all when None, each after the earlier work on it."""
         ...
 
+    def refuse(self) -> None:
+        """Take no new work from now on; what was admitted or is queued goes on."""
+        ...
+
     async def close(self) -> None:
         """Refuse new work from now on, wait for what was admitted or is queued, and free each model after its own."""
         ...

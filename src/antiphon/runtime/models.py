@@ -177,12 +177,16 @@ class ModelRuntime:
         await self._tasks.attend(all_of(freeing))
         return Unloaded(tuple(it.entry.id for it in chosen), unknown)
 
+    def refuse(self) -> None:
+        """Take no new work from now on; what was admitted or is queued goes on."""
+        self._closing = True
+
     async def close(self) -> None:
-        """Refuse new work from now on, wait for what was admitted or is queued, and free each model after its own.
+        """Take no new work, wait for what was admitted or is queued, and free each model after its own.
 
         That has no bound of its own: `cut` ends what can be ended.
         """
-        self._closing = True
+        self.refuse()
         for resident in self._residents:
             # A barrier, as any unload: a lease may be out without a task of ours, as that of an open stream is.
             claim = self._desk.acquire(resident.entry.id, Operation.UNLOAD, 0)
@@ -198,7 +202,7 @@ class ModelRuntime:
         Only asks: an engine that does not heed `cancelled`, and a load that is under way, still hold `close` up. A host
         that can be ended from outside is to be ended here.
         """
-        self._closing = True
+        self.refuse()
         self._residents.cut()
         self._underway.cut()
         self._desk.dismiss(self._barriers)

@@ -1,75 +1,119 @@
-"""The default listener: uvicorn on a socket that is ours."""
+"""Serves HTTP on one socket that listens already: from the first connection to the last, in the order of a stop.
 
-import json
-import signal
+It knows the application only as something to call; who gives the order to stop is not its business, nor what a runtime
+does meanwhile.
+"""
+
+import asyncio
 import socket
-import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+import ssl
+from email.utils import formatdate
 
 import uvicorn
-from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from antiphon.http.envelope import MALFORMED
+from antiphon.http.server.connection import STALL_S, Connection
+from antiphon.http.server.sockets import BACKLOG
+from antiphon.http.server.traffic import Traffic
+from antiphon.ports.clock import Clock, Timer
+from antiphon.ports.listener import Served
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LOOK_S = 0.5
+"""How often each connection is looked at, in seconds, unless a limit is shorter than two of that."""
 
+_LOOK_STOPPING_S = 0.02
+"""The same while the server stops."""
 
-class _Protocol(HttpToolsProtocol):
-    """uvicorn's protocol, but for its answer to what is no HTTP: that is in the shape of all errors."""
-
-    def send_400_response(self, msg: str) -> None:
-        """Answer and close the connection; `msg` is only for the log, where uvicorn has written it."""
-        del msg
-        body = json.dumps(MALFORMED).encode()
-        head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head.encode() + body)
-        self.transport.close()
+_CUT_GRACE_S = STALL_S
+"""How long, after the cut, requests that were refused by it have to be answered, in seconds."""
 
 
-class Listener(uvicorn.Server):
-    """Serves one application on one socket until a stop signal; afterwards `serve` returns, and the process goes on."""
+class HttpServer:
+    """HTTP over one socket. `serve` returns once it was told to stop and none of its requests runs any more."""
 
-    def __init__(self, app: FastAPI, bound: socket.socket, on_listening: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                loop="uvloop",
-                http=_Protocol,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-            )
+    def __init__(self, bound: socket.socket, served: Served, clock: Clock, tls: ssl.SSLContext | None = None) -> None:
+        config = uvicorn.Config(
+            served.app,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # nothing here asks where a client is
         )
+        config.load()
         self._bound = bound
-        self._on_listening = on_listening
+        self._tls = tls
+        self._clock = clock
+        self._stop = served.stop
+        self._traffic = Traffic(config, served.limits, served.stop, clock)
+        self._look_s = _look_s(served)
+        self._next_look: Timer | None = None
+        self._cut_at: float | None = None
+        self._is_over = asyncio.Event()
 
-    async def listen(self) -> None:
-        """Serve until stopped; the requests under way are answered first."""
-        await self.serve(sockets=[self._bound])
+    async def serve(self) -> None:
+        """Serve until the order to stop, then let what was accepted end, until the cut.
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, then say so."""
-        await super().startup(sockets)
-        if self.started:
-            await self._on_listening()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Take the stop signals for as long as it serves. uvicorn's own version raises them again afterwards."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self._stop) for number in _SIGNALS}
+        From the order on the socket is closed, a new request on an open connection is answered 503 shutting_down, and a
+        peer that makes no progress for 250 ms is let go of. After the cut every connection is, whatever it does. What
+        the application still does for one that is gone is joined without a bound.
+        """
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: Connection(self._traffic), sock=self._bound, ssl=self._tls, backlog=BACKLOG
+        )
+        self._look()
         try:
-            yield
+            await self._stop.begun.wait()
+            server.close()
+            for connection in self._connections():
+                connection.begin_stop()
+            self._look_s = _LOOK_STOPPING_S
+            self._look()
+            await self._is_over.wait()
         finally:
-            for number, action in before.items():
-                signal.signal(number, action)
+            server.close()
+            if self._next_look is not None:
+                self._next_look.cancel()
+            self._abort_all()
 
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        self.handle_exit(signal.Signals(number), frame)
+    def _look(self) -> None:
+        """Look at every connection, and again a little later."""
+        if self._next_look is not None:
+            self._next_look.cancel()
+        now = self._clock.now()
+        self._traffic.state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        for connection in self._connections():
+            connection.check(now)
+        if self._stop.begun.is_set():
+            self._look_for_the_end(now)
+        if not self._is_over.is_set():
+            self._next_look = self._clock.call_at(now + self._look_s, self._look)
+
+    def _look_for_the_end(self, now: float) -> None:
+        if self._stop.cut.is_set():
+            self._cut_at = now if self._cut_at is None else self._cut_at
+            if now - self._cut_at >= _CUT_GRACE_S:
+                self._abort_all()
+        if self._traffic.state.tasks:
+            return
+        connections = self._connections()
+        if not connections:
+            self._is_over.set()
+        for connection in connections:
+            connection.end()
+
+    def _connections(self) -> list[Connection]:
+        return [it for it in self._traffic.state.connections if isinstance(it, Connection)]
+
+    def _abort_all(self) -> None:
+        for connection in self._connections():
+            connection.abort()
+
+
+def _look_s(served: Served) -> float:
+    """Look twice in the shortest of the limits."""
+    limits = served.limits
+    times = (limits.header_timeout_s, limits.body_timeout_s, limits.send_timeout_s, limits.keep_alive_s)
+    return min(_LOOK_S, *(time_s / 2 for time_s in times if time_s))

@@ -17,7 +17,8 @@ def bind(host: str, port: int) -> socket.socket:
         raise ConfigError(f"cannot listen on {host} port {port}: {error}") from error
 
 
-def address_of(bound: socket.socket) -> str:
+def address_of(bound: socket.socket, *, secure: bool = False) -> str:
     """The base URL of a bound socket."""
     host, port = bound.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if secure else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

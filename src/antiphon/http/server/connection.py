@@ -1,0 +1,227 @@
+"""One connection: uvicorn's HTTP/1.1, and how long its peer may take over what it owes. It knows no route.
+
+A peer that takes too long has its transport aborted, not closed: closing waits for the peer to read what is buffered.
+An abort only detaches: the request's work is told that its client has left, and ends by its own rules.
+"""
+
+import asyncio
+from enum import Enum, auto
+
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from antiphon.http.envelope import error_response
+from antiphon.http.server.exchange import GOODBYE, Exchange
+from antiphon.http.server.progress import Progress
+from antiphon.http.server.traffic import Traffic
+from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, RequestTimeout, ServerBusy, TooLarge
+
+STALL_S = 0.25
+"""How long a peer of a server that stops may make no progress in what it sends or takes, in seconds."""
+
+LINGER_S = 2.0
+"""How long a refused peer may go on sending before its connection is aborted, in seconds."""
+
+MAX_HEAD_BYTES = 64 * 1024
+"""The most that a request's headers may take, or what comes between two pieces of a body; uvicorn has no limit."""
+
+_MAX_SURPLUS = 64
+"""Connections over the limit that are told so at one time; those beyond are just dropped."""
+
+
+class _Owed(Enum):
+    """What the peer has to send before anything can go on."""
+
+    NOTHING = auto()
+    HEAD = auto()
+    BODY = auto()
+
+
+class Connection(HttpToolsProtocol):
+    """One peer. `check` is called every now and then and enforces the limits: there is no timer for each connection."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        super().__init__(traffic.config, traffic.state, {})
+        self._traffic = traffic
+        self._limits = traffic.limits
+        self._now = traffic.clock.now
+        self._owed = _Owed.NOTHING
+        self._unframed_bytes = 0  # of a head that has no end yet, or between two pieces of a body
+        self._begun_at = 0.0  # when the peer began to owe this, or to owe nothing
+        self._heard_at = 0.0
+        self._running: RequestResponseCycle | None = None
+        self._exchange: Exchange | None = None
+        self._parted_at: float | None = None
+
+    @property
+    def answers(self) -> bool:
+        """Whether a request of this connection has no whole answer yet."""
+        return self._running is not None and not self._running.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Greet the peer, or turn it away where there are too many."""
+        super().connection_made(transport)
+        self._begun_at = self._heard_at = self._now()
+        self._progress = Progress(transport, self._begun_at)
+        surplus = len(self.connections) - self._limits.max_connections
+        if not self._limits.max_connections or surplus <= 0:
+            return
+        if surplus > _MAX_SURPLUS:
+            self.abort()
+        else:
+            self._part(ServerBusy("the server has too many connections"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the request that runs, which uvicorn forgets where a later one came after it in the pipeline."""
+        super().connection_lost(exc)
+        self.pipeline.clear()
+        if self._exchange is not None:
+            self._exchange.detach()
+
+    def data_received(self, data: bytes) -> None:
+        """Count, and hand on; what a refused peer still sends is dropped."""
+        self._heard_at = self._now()
+        if self._parted_at is not None:
+            return
+        self._unframed_bytes += len(data)
+        super().data_received(data)
+        if self._owed is _Owed.NOTHING:
+            self._unframed_bytes = 0
+        elif self._unframed_bytes > MAX_HEAD_BYTES and self._parted_at is None:
+            self._part(TooLarge(f"the head of the request is larger than {MAX_HEAD_BYTES} bytes"))
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._owe(_Owed.HEAD)
+
+    def on_headers_complete(self) -> None:
+        """Its headers are whole, and its answer begins."""
+        super().on_headers_complete()
+        self._unframed_bytes = 0
+        self._owe(_Owed.BODY)
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of its body."""
+        self._unframed_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """It is whole."""
+        super().on_message_complete()
+        self._owe(_Owed.NOTHING)
+
+    def on_response_complete(self) -> None:
+        """As uvicorn, but for its timer of idle connections."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self._owed is not _Owed.BODY:
+            self._begun_at = self._now()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP; `msg` is only for the log, where uvicorn has written it."""
+        del msg
+        self._part(InvalidRequest("the request is not HTTP"))
+
+    def begin_stop(self) -> None:
+        """What is under way goes on, and nothing comes after it on this connection; stalls count from now."""
+        now = self._now()
+        self._heard_at = now
+        self._progress.restart(now)
+        if self._running is not None:
+            self._running.keep_alive = False
+
+    def end(self) -> None:
+        """Nothing comes any more: close where all is sent. A request that has not come whole is none."""
+        if self._parted_at is None and not self.transport.get_write_buffer_size():
+            self.transport.close()
+
+    def check(self, now: float) -> None:
+        """Let go of a peer that has taken too long over what it owes, is idle for too long, or has left unnoticed."""
+        stops = self._traffic.stop.begun.is_set()
+        if self._is_over(now - self._progress.stands_since(now), STALL_S if stops else self._limits.send_timeout_s):
+            self.abort()
+        elif self._parted_at is not None:
+            if now - self._parted_at >= (STALL_S if stops else LINGER_S):
+                self.abort()
+        elif self.answers and (self.flow.read_paused or self._owed is _Owed.HEAD):  # it is not the peer's turn
+            self._heard_at = now
+            if self.flow.read_paused and self._progress.peer_has_closed():
+                self.abort()
+        elif self._owed is not _Owed.NOTHING and stops:
+            if now - self._heard_at >= STALL_S:
+                self.abort()
+        else:
+            self._check_limits(now)
+
+    def abort(self) -> None:
+        """Detach: the connection is gone at once, with whatever was not sent."""
+        self.pipeline.clear()
+        if self._exchange is not None:
+            self._exchange.detach()
+        self.transport.abort()
+
+    def _check_limits(self, now: float) -> None:
+        match self._owed:
+            case _Owed.HEAD:
+                if self._is_over(now - self._begun_at, self._limits.header_timeout_s):
+                    self._part(RequestTimeout("the headers of the request did not arrive in time"))
+            case _Owed.BODY:
+                if self._is_over(now - self._heard_at, self._limits.body_timeout_s):
+                    self._end_body(now)
+            case _Owed.NOTHING if not self.answers and not self._traffic.stop.begun.is_set():
+                limit_s = self._limits.header_timeout_s if self._running is None else self._limits.keep_alive_s
+                if self._is_over(now - self._begun_at, limit_s):
+                    self.transport.close()
+
+    def _end_body(self, now: float) -> None:
+        """Have the request answered where that can still be, and let go of the peer afterwards."""
+        if self._exchange is None or self.cycle.response_started:
+            self.abort()
+            return
+        self._exchange.end_body()
+        self._parted_at = now
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        if self._traffic.stop.begun.is_set():
+            cycle.keep_alive = False
+            self._exchange = Exchange(GOODBYE, cycle)
+        else:
+            self._exchange = Exchange(app, cycle)  # type: ignore[arg-type]  # two names for an ASGI application
+        super()._start_asgi_task(cycle, self._exchange)  # type: ignore[arg-type]  # as above
+
+    def _owe(self, owed: _Owed) -> None:
+        self._owed = owed
+        self._begun_at = self._heard_at
+
+    def _part(self, error: AntiphonError) -> None:
+        """Answer what no application hears of, and read no more; a peer that still sends can see the answer.
+
+        Where an answer is under way already there is no place for another.
+        """
+        answers = self.answers
+        if answers and (self._owed is not _Owed.BODY or self.cycle.response_started):
+            self.abort()
+            return
+        if self._exchange is not None and answers:
+            self._exchange.detach()
+        self._parted_at = self._now()
+        response = error_response(error)
+        headers = [*self.server_state.default_headers, *response.raw_headers, (b"connection", b"close")]
+        head = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+        self.transport.write(STATUS_LINE[response.status_code] + head + b"\r\n" + bytes(response.body))
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        else:
+            self.transport.close()
+
+    @staticmethod
+    def _is_over(elapsed_s: float, limit_s: float) -> bool:
+        """Whether a limit is reached, 0 being none."""
+        return 0 < limit_s <= elapsed_s

@@ -1,0 +1,48 @@
+"""How a server ends: told once it drains until a deadline, told again or at the deadline it gives up what is left."""
+
+from antiphon.ports.clock import Clock, Timer
+from antiphon.ports.listener import StopOrder
+from antiphon.runtime.api import Runtime
+
+
+class Shutdown:
+    """The two moments of an end, for the runtime and, as `order`, for the listeners. It joins nobody.
+
+    Units: `drain_timeout_s` seconds from the first call of `ask` to the cut; 0 is no deadline.
+    """
+
+    def __init__(self, runtime: Runtime, clock: Clock, drain_timeout_s: float) -> None:
+        self.order = StopOrder()
+        self._runtime = runtime
+        self._clock = clock
+        self._drain_timeout_s = drain_timeout_s
+        self._deadline: Timer | None = None
+
+    def ask(self) -> None:
+        """Begin to end; asked a second time, the deadline is now."""
+        if self.order.begun.is_set():
+            self.cut()
+        else:
+            self.begin()
+
+    def begin(self) -> None:
+        """Take no new work from now on; harmless when done twice."""
+        if self.order.begun.is_set():
+            return
+        self.order.begun.set()
+        self._runtime.refuse()
+        if self._drain_timeout_s:
+            self._deadline = self._clock.call_at(self._clock.now() + self._drain_timeout_s, self.cut)
+
+    def cut(self) -> None:
+        """Give up what has not ended; harmless when done twice."""
+        if self.order.cut.is_set():
+            return
+        self.begin()
+        self._runtime.cut()  # first: whoever waits is refused before its connection goes
+        self.order.cut.set()
+
+    def close(self) -> None:
+        """All has ended: there is no deadline any more."""
+        if self._deadline is not None:
+            self._deadline.cancel()
