@@ -23,7 +23,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
-    asyncio.run(_run(pyfuncitem.obj, arguments))
+    make_loop = getattr(pyfuncitem.module, "LOOP_FACTORY", None)  # a module may name the loop that its tests are about
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(_run(pyfuncitem.obj, arguments))
     return True
 
 
@@ -38,5 +40,5 @@ async def _run(test: Callable[..., Awaitable[None]], arguments: Mapping[str, Any
             for argument in arguments.values():
                 if isinstance(argument, Ending):
                     await argument.at_end()
-    assert loop._default_executor is None, "nothing may use the loop's default executor"
+    assert getattr(loop, "_default_executor", None) is None, "nothing may use the loop's default executor"
     assert not complaints, "the loop heard of faults that nobody retrieved"

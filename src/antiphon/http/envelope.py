@@ -39,6 +39,7 @@ class Row:
 
 TABLE: Mapping[type[errors.AntiphonError], Row] = {
     errors.InvalidRequest: Row(400, "invalid_request_error"),
+    errors.RequestTimeout: Row(408, "invalid_request_error"),
     errors.TooLarge: Row(413, "invalid_request_error"),
     errors.UnsupportedMediaType: Row(415, "invalid_request_error"),
     errors.Unauthenticated: Row(401, "authentication_error"),
@@ -50,15 +51,11 @@ TABLE: Mapping[type[errors.AntiphonError], Row] = {
     errors.ShuttingDown: Row(503, "server_error"),
     errors.EngineError: Row(500, "server_error"),
     errors.LoadFailed: Row(500, "server_error"),
-    # These two name files of the server, for the one who runs it.
+    # These name files of the server, for the one who runs it.
     errors.ConfigError: Row(500, "server_error", "the server's configuration cannot be served; its log says why"),
+    errors.ListenerBroken: Row(500, "server_error", "a listener broke; the server's log says why"),
     errors.PackageError: Row(500, "server_error", "a model package is not usable; the server's log says why"),
 }
-
-MALFORMED: ErrorBody = {
-    "error": {"message": "the request is not HTTP", "type": "invalid_request_error", "param": None, "code": None}
-}
-"""The answer to bytes that are no request."""
 
 INTERNAL: ErrorBody = {
     "error": {"message": "internal error", "type": "server_error", "param": None, "code": "internal_error"}

@@ -99,5 +99,9 @@ class PackageError(AntiphonError):
     """A model package could not be installed, verified or removed."""
 
 
+class ListenerBroken(AntiphonError):
+    """One of the ways into the server broke while it served."""
+
+
 class InvariantError(AssertionError):
     """antiphon itself broke one of its rules; the state is left as it was."""

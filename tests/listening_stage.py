@@ -1,0 +1,246 @@
+"""The HTTP server over a small application: real loopback sockets, time in the test's hand."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from antiphon.http.bodies import DrainUnreadBodies, read_bytes
+from antiphon.http.envelope import install
+from antiphon.http.presence import while_connected
+from antiphon.http.server import HttpServer, bind
+from antiphon.http.server.connection import Connection, _Owed
+from antiphon.http.streaming import OwningResponse
+from antiphon.ports.listener import PeerLimits, Served, StopOrder
+from antiphon.testing import ManualClock
+
+BLOCK_BYTES = 64 * 1024
+
+
+class Flood:
+    """More bytes than any buffer takes; `given` counts the blocks, `closed` says that it was ended."""
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks = blocks
+        self.given = 0
+        self.closed = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while self.given < self.blocks:
+            self.given += 1
+            yield b"x" * BLOCK_BYTES
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class ListeningStage:
+    """Serves; what a test began is joined at its end.
+
+    `GET /hold` answers once `release` is set and heeds its client, `GET /deaf` does not heed it; `POST /body` reads its
+    body; `GET /flood` sends `flood`. `told` is what has become of the requests.
+    """
+
+    def __init__(self, limits: PeerLimits) -> None:
+        self.clock = ManualClock()
+        self.stop = StopOrder()
+        self.release = asyncio.Event()
+        self.flood = Flood(1000)
+        self.told: list[str] = []
+        self._bound = bind("127.0.0.1", 0)
+        self.address = self._bound.getsockname()
+        self._server = HttpServer(self._bound, Served(self._app(), limits, self.stop), self.clock)
+        self.serving: asyncio.Task[None] | None = None
+        self._peers: list[Peer] = []
+
+    async def connect(self, *, receive_buffer: int | None = None) -> "Peer":
+        """A new connection that the server has accepted."""
+        if self.serving is None:
+            self.serving = asyncio.ensure_future(self._server.serve())
+        before = len(self.connections)
+        peer = Peer(receive_buffer)
+        self._peers.append(peer)
+        await asyncio.get_running_loop().sock_connect(peer.socket, self.address)
+        await until(lambda: len(self.connections) > before)
+        return peer
+
+    async def stalled_head(self) -> "Peer":
+        """A peer that has sent a part of its head."""
+        peer, connection = await self._connected()
+        await peer.send(head("/hold")[:-2])
+        await until(lambda: connection._owed is _Owed.HEAD)
+        return peer
+
+    async def stalled_body(self, sent: bytes = b"half") -> "Peer":
+        """A peer that has sent a part of a body of 10 bytes, and whose request is being received."""
+        peer, _ = await self._connected()
+        await peer.send(head("/body", "POST", "Content-Length: 10") + sent)
+        await until(lambda: "body" in self.told)
+        return peer
+
+    async def non_reader(self) -> "Peer":
+        """A peer that reads nothing; all that is buffered for it is all that will be."""
+        peer, connection = await self._connected(receive_buffer=4096)
+        await peer.ask("/flood")
+        await until(lambda: connection.flow.write_paused)
+        return peer
+
+    async def waiting(self, path: str = "/hold") -> "Peer":
+        """A peer whose request runs."""
+        peer, _ = await self._connected()
+        before = len(self.told)
+        await peer.ask(path)
+        await until(lambda: len(self.told) > before)
+        return peer
+
+    async def _connected(self, receive_buffer: int | None = None) -> "tuple[Peer, Connection]":
+        before = set(self.connections)
+        peer = await self.connect(receive_buffer=receive_buffer)
+        (connection,) = set(self.connections) - before
+        return peer, connection
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The server's sides, in no order."""
+        return list(self._server._traffic.state.connections)
+
+    @property
+    def connection(self) -> Connection:
+        """The only one."""
+        (connection,) = self.connections
+        return connection
+
+    async def begin_stop(self) -> None:
+        """Tell it to stop; it has heeded that when this returns."""
+        self.stop.begun.set()
+        await until(lambda: self._server._look_s < 0.1)
+
+    async def returned(self) -> None:
+        """Let time pass until it has returned."""
+        assert self.serving is not None
+        while not self.serving.done():
+            self.clock.advance(0.02)
+            await asyncio.sleep(0)
+        await self.serving
+
+    async def at_end(self) -> None:
+        """Stop, and leave nothing behind."""
+        self.release.set()
+        for peer in self._peers:
+            peer.socket.close()
+        if self.serving is not None:
+            self.stop.begun.set()
+            await self.returned()
+            assert self.connections == []
+        self._bound.close()
+        assert self.clock.statistics().pending == (), "a timer outlives the server"
+
+    def _app(self) -> DrainUnreadBodies:
+        app = FastAPI()
+
+        async def held() -> Response:
+            try:
+                await self.release.wait()
+            except asyncio.CancelledError:
+                self.told.append("left")
+                raise
+            return Response("done")
+
+        @app.get("/hold")
+        async def hold(request: Request) -> Response:
+            self.told.append("hold")
+            return await while_connected(request, held())
+
+        @app.get("/deaf")
+        async def deaf() -> Response:
+            self.told.append("deaf")
+            return await held()
+
+        @app.post("/body")
+        async def body(request: Request) -> Response:
+            self.told.append("body")
+            return Response(str(len(await read_bytes(request, 2**24))))
+
+        @app.get("/flood")
+        async def flood() -> Response:
+            return OwningResponse(self.flood, "text/plain")
+
+        install(app)
+        return DrainUnreadBodies(app, 2**24)
+
+
+class Peer:
+    """A client that does what it is told and nothing else."""
+
+    def __init__(self, receive_buffer: int | None) -> None:
+        self.socket = socket.socket()
+        self.socket.setblocking(False)
+        if receive_buffer is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+
+    async def send(self, data: bytes) -> None:
+        """Send all of it."""
+        await asyncio.get_running_loop().sock_sendall(self.socket, data)
+
+    async def ask(self, path: str, method: str = "GET", *fields: str) -> None:
+        """Send a request without a body."""
+        await self.send(head(path, method, *fields))
+
+    async def read(self, count: int = BLOCK_BYTES) -> bytes:
+        """What has come, nothing at the end."""
+        return await asyncio.get_running_loop().sock_recv(self.socket, count)
+
+    async def answer(self) -> "Answer":
+        """The next answer with a length."""
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += await self._more()
+        top, _, body = received.partition(b"\r\n\r\n")
+        lines = top.decode().split("\r\n")
+        fields = dict(line.lower().split(": ", 1) for line in lines[1:])
+        while len(body) < int(fields["content-length"]):
+            body += await self._more()
+        return Answer(int(lines[0].split()[1]), fields, body)
+
+    async def is_closed(self) -> bool:
+        """Wait for the end; whether nothing came before it."""
+        try:
+            return await self.read() == b""
+        except ConnectionResetError:
+            return True
+
+    async def _more(self) -> bytes:
+        data = await self.read()
+        assert data, "the connection was closed before an answer was whole"
+        return data
+
+
+class Answer:
+    """A whole answer."""
+
+    def __init__(self, status: int, fields: dict[str, str], body: bytes) -> None:
+        self.status = status
+        self.fields = fields
+        self.body = body
+
+    @property
+    def code(self) -> str | None:
+        """The code of an error in our shape."""
+        error = json.loads(self.body)["error"]
+        assert set(error) == {"message", "type", "param", "code"}
+        code: str | None = error["code"]
+        return code
+
+
+def head(path: str, method: str = "GET", *fields: str) -> bytes:
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: here", *fields, "", ""]).encode()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Let the loop run until something holds that nothing announces."""
+    while not holds():  # noqa: ASYNC110 (see above)
+        await asyncio.sleep(0)
