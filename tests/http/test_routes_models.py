@@ -31,6 +31,17 @@ def test_health_counts_the_models(server):
     assert server.client.get("/health").json() == {"status": "ok", "models": 3}
 
 
+@pytest.mark.parametrize(
+    "path", ["/health", "/v1/models", "/v1/models/tts", "/v1/status", "/v1/audio/voices?model=tts"]
+)
+def test_head_is_get_without_the_body(server, path):
+    got, headed = server.client.get(path), server.client.head(path)
+    assert headed.status_code == got.status_code == 200
+    assert headed.content == b""
+    assert headed.headers["content-type"] == got.headers["content-type"]
+    assert "content-length" in headed.headers
+
+
 def test_the_list_has_every_model_in_openais_shape(server):
     listed = server.client.get("/v1/models").json()
 

@@ -11,6 +11,18 @@ from starlette.responses import Response
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
+def get(router: APIRouter, path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # as FastAPI types them
+    """Decorate the endpoint of a route that only reads: GET, and HEAD, whose body the server leaves out (RFC 9110)."""
+
+    def add(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+        # The document must not hold the same operation twice; the second route is for it alone, the first one serves.
+        router.add_api_route(path, endpoint, methods=["GET", "HEAD"], include_in_schema=False)
+        router.add_api_route(path, endpoint, methods=["GET"])
+        return endpoint
+
+    return add
+
+
 def post(
     router: APIRouter, path: str, extra: Mapping[str, Any]
 ) -> Callable[[Endpoint], Endpoint]:  # OpenAPI's own type

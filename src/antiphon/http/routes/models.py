@@ -5,6 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.admission.gate import LeaseView, WaiterView
+from antiphon.http.routing import get
 from antiphon.http.streaming import json_answer
 from antiphon.runtime.api import ModelStatus, ModelView
 from antiphon.service.models import ModelService
@@ -14,27 +15,27 @@ from antiphon.vocabulary.errors import InvalidRequest
 def add_model_routes(router: APIRouter, service: ModelService) -> None:
     """The routes about models that only read."""
 
-    @router.get("/health")
+    @get(router, "/health")
     async def health() -> dict[str, object]:
         """Whether the server answers."""
         return {"status": "ok", "models": len(service.views())}
 
-    @router.get("/v1/models")
+    @get(router, "/v1/models")
     async def models() -> Response:
         """All models, in OpenAI's list."""
         return json_answer({"object": "list", "data": [model_json(view) for view in service.views()]})
 
-    @router.get("/v1/models/{model_id:path}")
+    @get(router, "/v1/models/{model_id:path}")
     async def model(model_id: str) -> Response:
         """One model."""
         return json_answer(model_json(service.view(model_id)))
 
-    @router.get("/v1/status")
+    @get(router, "/v1/status")
     async def status() -> Response:
         """Every model with its leases and its queue, all at one moment."""
         return json_answer({"models": [status_json(status) for status in service.status()]})
 
-    @router.get("/v1/audio/voices")
+    @get(router, "/v1/audio/voices")
     async def voices(request: Request) -> Response:
         """The voices of a model."""
         model_id = request.query_params.get("model")

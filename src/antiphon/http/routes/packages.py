@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from antiphon.http.bodies import read_json
 from antiphon.http.routes.management import foresight_json
-from antiphon.http.routing import post
+from antiphon.http.routing import get, post
 from antiphon.http.schemas import ModelsRootBody, operation
 from antiphon.http.streaming import json_answer
 from antiphon.service.models import ModelService
@@ -18,7 +18,7 @@ _BODY_BYTES = 64 * 1024
 def add_package_routes(router: APIRouter, models: ModelService, root: ModelsRoot) -> None:
     """The routes about packages; all of them are management."""
 
-    @router.get("/v1/ui/models_root")
+    @get(router, "/v1/ui/models_root")
     async def models_root() -> Response:
         """The folder of the model packages."""
         models.require_management()
