@@ -61,7 +61,7 @@ class Listener(Protocol):
     """One way in; it is opened once and served once."""
 
     def open(self) -> str:
-        """Take the address and return it, to be told to people; nothing is served yet.
+        """Take the address and return it, to be told to people; who connects now waits until `serve`.
 
         Raises ConfigError, in one line, when the address cannot be had: the server then does not start.
         """

@@ -61,7 +61,11 @@ class HttpServer:
         """
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            lambda: Connection(self._traffic), sock=self._bound, ssl=self._tls, backlog=BACKLOG
+            lambda: Connection(self._traffic),
+            sock=self._bound,
+            ssl=self._tls,
+            ssl_handshake_timeout=self._traffic.limits.header_timeout_s or None if self._tls else None,
+            backlog=BACKLOG,
         )
         self._look()
         try:
