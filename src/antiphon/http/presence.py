@@ -1,49 +1,92 @@
 """Whether the client is still there: work for one that has left is cancelled. It knows no route and no model."""
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive
 
 T = TypeVar("T")
 
-_GRACE_S = 0.02
-"""How long nobody looks, in seconds: refusals and short work are over by then, and a watcher costs a task each."""
+PRESENCE = "antiphon.presence"
+"""Where a request's scope has its `Presence`, if its listener keeps one."""
 
 
-async def while_connected(request: Request, work: Awaitable[T]) -> T:
+class Presence:
+    """One request's client, as its listener knows it: `leave` is called the moment that it is seen to have left."""
+
+    def __init__(self) -> None:
+        self._left = False
+        self._told: Callable[[], object] = _nobody_listens
+
+    def has_left(self) -> bool:
+        """Whether nobody is there to be answered any more."""
+        return self._left
+
+    def leave(self) -> None:
+        """The client has left; may be called again."""
+        if not self._left:
+            self._left = True
+            self._told()
+
+    @contextmanager
+    def telling(self, told: Callable[[], object]) -> Iterator[None]:
+        """Call `told` when the client leaves within the block."""
+        self._told = told
+        try:
+            yield
+        finally:
+            self._told = _nobody_listens
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Await `work` for as long as the client stays; the request's body must have been received.
 
-    A client that leaves cancels `work`, which takes its claim out of a queue or tells its engine. Raises Starlette's
-    ClientDisconnect then.
+    A client that leaves cancels `work`, which takes its claim out of a queue or tells its engine; for one that has left
+    already it does not begin. Raises Starlette's ClientDisconnect then.
     """
     task = asyncio.current_task()
     assert task is not None
-    has_left = False
-
-    async def watch() -> None:
-        nonlocal has_left
-        await until_disconnect(request.receive)
-        has_left = True
-        task.cancel()
-
-    watching: list[asyncio.Task[None]] = []
-    beginning = asyncio.get_running_loop().call_later(_GRACE_S, lambda: watching.append(asyncio.create_task(watch())))
-    try:
-        return await work
-    except asyncio.CancelledError:
-        if has_left and task.uncancel() == 0:
-            raise ClientDisconnect from None
-        raise
-    finally:
-        beginning.cancel()
-        for watcher in watching:
-            watcher.cancel()
+    with _presence_of(request) as presence:
+        if presence.has_left():
+            work.close()
+            raise ClientDisconnect
+        try:
+            with presence.telling(task.cancel):
+                return await work
+        except asyncio.CancelledError:
+            if presence.has_left() and task.uncancel() == 0:
+                raise ClientDisconnect from None
+            raise
 
 
 async def until_disconnect(receive: Receive) -> None:
     """Return once the client has left; what it sends meanwhile is dropped."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+@contextmanager
+def _presence_of(request: Request) -> Iterator[Presence]:
+    """The presence that the listener keeps, or one that is kept here, at the price of a task."""
+    kept = request.scope.get(PRESENCE)
+    if kept is not None:
+        yield kept
+        return
+    presence = Presence()
+
+    async def watch() -> None:
+        await until_disconnect(request.receive)
+        presence.leave()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield presence
+    finally:
+        watching.cancel()
+
+
+def _nobody_listens() -> None:
+    """What is told of a departure outside of `telling`."""

@@ -5,6 +5,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import error_response
+from antiphon.http.presence import PRESENCE, Presence
 from antiphon.vocabulary.errors import RequestTimeout, ShuttingDown
 
 _DISCONNECT: Message = {"type": "http.disconnect"}
@@ -19,17 +20,19 @@ class Exchange:
     def __init__(self, app: ASGIApp, cycle: RequestResponseCycle) -> None:
         self._app = app
         self._cycle = cycle
+        self._presence = Presence()
         self._is_overdue = False
         self._was_told = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del receive, send  # these are the cycle's own
-        await self._app(scope, self._receive, self._send)
+        await self._app({**scope, PRESENCE: self._presence}, self._receive, self._send)
 
     def detach(self) -> None:
-        """The client has left: nothing that is sent goes anywhere, and whoever receives is told."""
+        """The client has left: nothing that is sent goes anywhere, and whoever receives or watches is told."""
         self._cycle.disconnected = True
         self._cycle.message_event.set()
+        self._presence.leave()
 
     def end_body(self) -> None:
         """The rest of the body is not waited for any more: whoever receives gets RequestTimeout."""
