@@ -42,18 +42,20 @@ def running_server(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     start: Callable[..., subprocess.Popen[str]] | None = None,
+    launcher: Sequence[str] = (),
 ) -> Iterator[ServerProcess]:
     """Run `antiphon serve` with this configuration until the block ends; it must then leave with the exit code 0.
 
     The configuration is written into `folder`, where relative paths in it start; the port is any free one, and `cwd`
-    the working folder if it is not `folder`. `start` may stand for `Popen`. The block may stop the server itself.
-    Raises AssertionError, with what the server said, when it does not come to listen.
+    the working folder if it is not `folder`. `start` may stand for `Popen`. `launcher` is a command that runs the server,
+    which is then its child. The block may stop the server itself. Raises AssertionError, with what the server said, when
+    it does not come to listen.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file, log, temp = folder / "server.json", folder / "server.log", folder / "temp"
     file.write_text(json.dumps({"port": 0, **config}), encoding="utf-8")
     temp.mkdir(exist_ok=True)
-    command = [str(ANTIPHON), "serve", "--config", str(file), *flags]
+    command = [*launcher, str(ANTIPHON), "serve", "--config", str(file), *flags]
     environment = {**os.environ, "TMPDIR": str(temp), **(env or {})}
     with (start or _start)(command, cwd=cwd or folder, env=environment) as process:
         assert process.stderr is not None
