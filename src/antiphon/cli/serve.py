@@ -131,12 +131,13 @@ def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
 
 
 def _curl_line(assembly: "Assembly", url: str) -> str | None:
-    """A command that speaks, for a server that has a voice."""
+    """A command that speaks, for a server that has a voice; a key is never shown."""
+    key = " -H 'authorization: Bearer YOUR_KEY'" if assembly.config.api_keys else ""
     for view in assembly.runtime.views():
         spec = view.registration.spec
         if spec.task == "tts":
             body = f'{{"model": "{spec.id}", "input": "Hello from antiphon."}}'
-            return f"curl {url}/v1/audio/speech -d {shlex.quote(body)} -o hello.wav"
+            return f"curl {url}/v1/audio/speech{key} -d {shlex.quote(body)} -o hello.wav"
     return None
 
 
