@@ -1,0 +1,85 @@
+"""The cell `time.custom_listener`: listeners other than the default one drain before the runtime is destroyed.
+
+Each test names a mutant that it kills.
+"""
+
+import socket
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+import line_listener
+from antiphon.testing import ControlledCheckpoint
+from conformance_client import Pending
+from conformance_ops import first, last, said
+from conformance_plugin import cell
+from conformance_server import ISOLATIONS, TASK_RUN
+from listener_stop import assert_ended, begin_stop
+from server_process import HANG_GUARD_S, running_server
+from tls_files import TlsFiles
+
+
+@contextmanager
+def listening(folder, isolation, checkpoint, *, env=None, **fields):
+    """A server of the model `m`, one slot, without a deadline for its drain."""
+    model = {"id": "m", "family": "controlled", "path": str(checkpoint.path), "task": "tts"}
+    settings = {"lazy_load": True, "drain_timeout_ms": 0, **ISOLATIONS[isolation], **fields, "models": [model]}
+    with running_server(folder, settings, "--parallel-jobs", env=env) as server:
+        yield server
+
+
+def asked(client, text):
+    """A request that is under way."""
+    return Pending(text, lambda: client.post(TASK_RUN, json={"model": "m", "request": {"text": text}}))
+
+
+@cell("time.custom_listener")
+@pytest.mark.parametrize("way", ["unix", "https"])
+def test_time_custom_listener(tmp_path, isolation, way):
+    # Mutants: the end of the default listener closes the runtime; a listener cancels its calls at the stop.
+    checkpoint, files = ControlledCheckpoint(tmp_path / "v1"), TlsFiles(tmp_path)
+    path = tmp_path / "a.sock"
+    if way == "unix":
+        fields = {"listeners": [{"kind": "unix", "path": str(path)}]}
+    else:
+        fields = dict(zip(("tls_cert", "tls_key"), map(str, files.certificate()), strict=True))
+    with listening(tmp_path, isolation, checkpoint, **fields) as server:
+        if way == "unix":
+            url, transport = "http://localhost", httpx.HTTPTransport(uds=str(path))
+        else:
+            url, transport = server.url, httpx.HTTPTransport(verify=files.client())
+        with httpx.Client(base_url=url, transport=transport, timeout=HANG_GUARD_S) as client:
+            with checkpoint.held("run"):
+                running = asked(client, "running")
+                checkpoint.wait_for("run")
+                queued = asked(client, "queued")
+                while client.get("/v1/models/m").json()["queued_requests"] != 1:
+                    assert not queued.has_ended()
+                begin_stop(server)
+                assert not path.exists()  # nobody is accepted there either
+                assert checkpoint.events("destroy") == []
+            assert said([running, queued]) == [("v1", "running"), ("v1", "queued")]
+        assert_ended(server)
+    assert last(checkpoint, "ran") < first(checkpoint, "destroy")
+    assert checkpoint.events()[-1].step == "closed"
+
+
+@cell("time.custom_listener")
+def test_time_custom_listener_of_somebody_else(tmp_path, isolation):
+    # Mutant: a listener of a foreign kind is cancelled at the stop, or not awaited.
+    checkpoint, path = ControlledCheckpoint(tmp_path / "v1"), tmp_path / "lines.sock"
+    lines = [{"kind": "lines", "path": str(path)}]
+    env = line_listener.installed(tmp_path)
+    with listening(tmp_path, isolation, checkpoint, env=env, listeners=lines) as server:
+        with checkpoint.held("run"), socket.socket(socket.AF_UNIX) as talk:
+            talk.settimeout(HANG_GUARD_S)
+            talk.connect(str(path))
+            talk.sendall(b"spoken\n")
+            checkpoint.wait_for("run", text="spoken")
+            begin_stop(server)
+            checkpoint.release("run")
+            assert talk.recv(16).strip() == b"200"
+        assert_ended(server)
+    told = {what: t for t, what in line_listener.notes(tmp_path)}
+    assert told["stopping"] < last(checkpoint, "ran") < told["returned"] < first(checkpoint, "destroy")

@@ -1,0 +1,154 @@
+"""The cells `time.shutdown_*`: stalled connections, finite work and waiting work meet a stop signal.
+
+Each test names a mutant that it kills.
+"""
+
+import signal
+
+import pytest
+
+from conformance_client import eventually
+from conformance_ops import cold_model, comes_to, fill, last_of_load, said, standing
+from conformance_plugin import cell
+from conformance_stopping import assert_destroyed_after_use
+from listener_peers import UNREAD_ANSWERS, non_reader, port_of, read_to_end, stalled_body, stalled_head, stalled_upload
+from listener_stop import assert_ended, begin_stop, connected_ports, wait_disconnected
+from refusals import assert_refused
+
+ITEMS = 256
+"""The most requests that a batch may have."""
+
+
+@cell("time.shutdown_stalled_io")
+def test_time_shutdown_stalled_io(fresh_server, slots):
+    # Mutants: a stalled connection is closed, which waits for its buffer, and not aborted; it is cut after the drain.
+    server = fresh_server(drain_timeout_ms=0)
+    url, model, other = server.process.url, server.new_model(), server.new_model()
+    with model.checkpoint.held("run"):
+        calls, texts = fill(model, slots)
+        model.checkpoint.wait_for("run", slots)
+        peers = [stalled_head(url), stalled_body(url, other.id), stalled_upload(url), non_reader(url)]
+        ports = [port_of(peer) for peer in peers]
+        eventually(lambda: connected_ports(server.process.process.pid), lambda it: it >= set(ports), "four connections")
+
+        begin_stop(server.process)
+
+        wait_disconnected(server.process, *ports)
+        assert model.checkpoint.events("ran") == []  # while the drain goes on
+        received = [read_to_end(peer) for peer in peers]
+        for peer in peers:
+            peer.close()
+    assert received[:3] == [b""] * 3
+    assert received[3].count(b"HTTP/1.1 200 OK") < UNREAD_ANSWERS
+    assert said(calls) == [("v1", text) for text in texts]
+    assert_ended(server.process)
+    assert other.runs() == []
+    assert_destroyed_after_use(model, other)
+
+
+@cell("time.shutdown_stalled_io")
+def test_time_shutdown_stalled_io_of_a_stream(fresh_server, slots):
+    # Mutant: the wait for a reader is not counted as a stalled write.
+    server = fresh_server(drain_timeout_ms=0)
+    model = server.new_model()
+    unread = [model.open_batch(*["x" * 30_000] * ITEMS) for _ in range(slots)]  # 9 MB of answers each
+    for call in unread:
+        assert call.head().status == 200
+    begin_stop(server.process)
+    assert_ended(server.process)  # although nobody reads
+    for call in unread:
+        call.cut()
+    assert slots <= len(model.checkpoint.events("run")) < ITEMS * slots
+    assert_destroyed_after_use(model)
+
+
+@cell("time.shutdown_finite_work")
+def test_time_shutdown_finite_work(fresh_server, slots):
+    # Mutants: requests are cancelled at the stop; a stream's lease is not joined.
+    server = fresh_server(drain_timeout_ms=0)
+    model, other = server.new_model(), server.new_model()
+    other.checkpoint.hold("stream")
+    streams = [other.open_stream(f"stream {number}") for number in range(slots)]
+    for stream in streams:
+        assert next(stream.events())["type"] == "task.delta"
+    with model.checkpoint.held("run"):
+        calls, texts = fill(model, slots)
+        model.checkpoint.wait_for("run", slots)
+        begin_stop(server.process)
+    assert said(calls) == [("v1", text) for text in texts]
+    assert server.alive  # the streams are held, and so are their models
+    other.checkpoint.release("stream")
+    for stream in streams:
+        assert list(stream.events())[-1]["type"] == "task.done"
+        stream.cut()
+    assert_ended(server.process)
+    assert_destroyed_after_use(model, other)
+
+
+@cell("time.shutdown_finite_work")
+def test_time_shutdown_finite_work_whose_clients_have_left(fresh_server, slots):
+    # Mutant: `close` joins the connections, and not the leases.
+    server = fresh_server(drain_timeout_ms=0)
+    model = server.new_model()
+    with model.checkpoint.held("run"):
+        leaving = [model.open_infer(f"left {number}") for number in range(slots)]
+        model.checkpoint.wait_for("run", slots)
+        for call in leaving:
+            call.cut()
+        begin_stop(server.process)
+        assert model.checkpoint.events("destroy") == []
+    assert_ended(server.process)
+    assert len(model.checkpoint.events("ran")) == slots
+    assert_destroyed_after_use(model)
+
+
+@cell("time.shutdown_waiting_work")
+@pytest.mark.parametrize("manager", ["register", "unload"])
+def test_time_shutdown_waiting_work(fresh_server, slots, manager):
+    # Mutants: the stop withdraws requests, or managers, that are queued.
+    server = fresh_server(drain_timeout_ms=0, busy_timeout_ms=0)
+    model, step = cold_model(server), last_of_load(slots)
+    with model.checkpoint.held(step):
+        calls, texts = fill(model, slots, queued=1)
+        model.checkpoint.wait_for(step)
+        waiting = getattr(model, manager)()
+        operation = "load" if manager == "register" else "unload"
+        model.wait_queue("infer", operation)
+        behind = model.infer("behind")
+        queue = ["infer", operation, "infer"]
+        comes_to(model, standing("loading", slots=slots, leases=["infer"] * slots, queue=queue))
+        begin_stop(server.process)
+    assert said([*calls, behind]) == [("v1", text) for text in [*texts, "behind"]]
+    waiting.ok()
+    assert_ended(server.process)
+    assert model.runs()[-1] == "behind"
+    assert_destroyed_after_use(model)
+
+
+@cell("time.shutdown_waiting_work")
+@pytest.mark.parametrize("how", ["deadline", "second signal"])
+def test_time_shutdown_waiting_work_has_a_bound(fresh_server, slots, how):
+    # Mutants: managers are spared at the deadline; `cancelled` is not set for those that run; a bulk waits on.
+    server = fresh_server(drain_timeout_ms=100 if how == "deadline" else 0, busy_timeout_ms=0)
+    model = server.new_model()
+    model.checkpoint.set("run.cancellable")
+    with model.checkpoint.held("run"):
+        running = [model.open_infer(f"running {number}") for number in range(slots)]
+        model.checkpoint.wait_for("run", slots)
+        waiting = [model.infer("queued")]
+        model.wait_queue("infer")
+        waiting.append(model.unload())
+        model.wait_queue("infer", "unload")
+        waiting.append(server.bulk_unload(model))
+        model.wait_queue("infer", "unload", "bulk_unload")
+        begin_stop(server.process)
+        if how == "second signal":
+            server.process.process.send_signal(signal.SIGTERM)
+        for call in waiting:
+            assert_refused(call.result(), 503, code="shutting_down")
+        assert_ended(server.process)
+    for call in running:
+        call.cut()
+    assert len(model.checkpoint.events("ran")) == slots
+    assert "queued" not in model.runs()
+    assert_destroyed_after_use(model)
