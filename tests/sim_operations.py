@@ -133,6 +133,11 @@ async def close(stage: Sweep) -> None:
     await stage.runtime.close()
 
 
+async def cut(stage: Sweep) -> None:
+    stage.loop.call_soon(stage.runtime.cut)
+    await close(stage)
+
+
 async def expired(stage: Sweep) -> None:
     for _ in range(2):
         stage.clients.append(stage.loop.create_task(some_request(stage)))
@@ -226,6 +231,8 @@ OPERATIONS = [
     Operation("start", start, house=replace(_TWO_SLOTS, eager=True)),
     Operation("foresight", foresee, load("m0"), replace(_TWO_SLOTS, max_loaded=1)),
     Operation("close", behind_a_request(close), load("m0", "m1")),
+    Operation("close that is cut", behind_a_request(cut), load("m0", "m1")),
+    Operation("close of a load that is cut", behind_a_request(cut)),
 ]
 
 PLACES = {
@@ -275,5 +282,7 @@ PLACES = {
     "start": (54, 9, 52),
     "foresight": (10, 2, 73),
     "close": (32, 5, 16),
+    "close that is cut": (31, 5, 12),
+    "close of a load that is cut": (36, 5, 16),
 }
 """How many places there were when this was noted: where callers leave, hosts fail, calls raise."""

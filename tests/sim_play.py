@@ -94,8 +94,9 @@ class Play(SimStage):
             return
         task = self.loop.create_task(self._client(at, event))
         self.clients.append(task)
-        if event.leaves_ms is not None and event.act != "close":
-            self.loop.call_at(self.loop.time() + event.leaves_ms / 1000, task.cancel)
+        if event.leaves_ms is not None:  # a close is not left: it is cut
+            leave = self.runtime.cut if event.act == "close" else task.cancel
+            self.loop.call_at(self.loop.time() + event.leaves_ms / 1000, leave)
 
     async def _client(self, at: int, event: Event) -> None:
         name = f"r{at}"

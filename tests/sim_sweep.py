@@ -29,8 +29,8 @@ _CALLED = (str(ROOT / "admission"), str(ROOT / "residency"), str(ROOT / "testing
 _MOST = 1000
 _START = 4
 """A coroutine's frame that has come further than this is resumed, not called."""
-_GIVING_BACK = frozenset({"release", "withdraw", "expire", "close", "aclose", "terminate"})
-_UNDOING = frozenset({"release", "give_up", "_ring", "abandon", "destroy", "close", "drop_gate", "schedule"})
+_GIVING_BACK = frozenset({"release", "withdraw", "dismiss", "expire", "close", "aclose", "terminate"})
+_UNDOING = frozenset({"release", "give_up", "_ring", "abandon", "destroy", "close", "cut", "drop_gate", "schedule"})
 """What the runtime does to give back or take back: calls from within it are exempt too."""
 _HEARING = frozenset({"transitioned", "failed"})
 """An observer must not raise."""

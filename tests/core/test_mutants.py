@@ -67,6 +67,19 @@ MUTANTS = [
         "self._leave_queue(waiter)\n        return self._advance(now)",
         "self._leave_queue(waiter)\n        return []",
     ),
+    Mutant("a dismissal spares nobody", gate, " if it not in spare]", "]"),
+    Mutant(
+        "a dismissal frees nobody",
+        gate,
+        "        return decisions + self._advance(now)\n",
+        "        return decisions\n",
+    ),
+    Mutant(
+        "a dismissal overtakes what was due",
+        gate,
+        "        decisions = self._advance(now)\n        for waiter in [",
+        "        decisions: list[Decision] = []\n        for waiter in [",
+    ),
     Mutant("a released slot is lost", gate, "            heapq.heappush(self._free, lease.slot)\n", ""),
     Mutant("a lease is ended twice", gate, "self._shared.get(lease.slot) is lease", "lease.slot in self._shared"),
     Mutant(

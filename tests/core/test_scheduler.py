@@ -167,6 +167,10 @@ def test_after_a_publication_that_failed_the_next_one_succeeds() -> None:
     }
 
 
+def test_the_gates_are_told_in_the_order_of_their_addition() -> None:
+    assert [gate.name for gate in scheduler("b", "a").gates()] == ["b", "a"]
+
+
 def test_a_dismissal_reaches_every_gate_and_spares_who_is_named() -> None:
     made = scheduler("a", "b")
     for name in ("a", "b"):

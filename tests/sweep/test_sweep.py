@@ -12,7 +12,18 @@ from sim_sweep import RUNTIME, Operation, swept
 WAYS = ("leaves", "fails", "raises")
 _KEPT = 0.8
 """The share of the places noted that must still be there: a call less is no lost coverage, a phase less is."""
-_SWEPT_MODULES = ("leases", "models", "owned", "pool", "registration", "residents", "room", "scales", "streams")
+_SWEPT_MODULES = (
+    "leases",
+    "models",
+    "owned",
+    "pool",
+    "registration",
+    "residents",
+    "room",
+    "scales",
+    "streams",
+    "underway",
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -69,7 +80,11 @@ NEVER_SUSPENDED = {
     ("leases", "granted"): "asyncio cannot show what waits below a claim; those who await claims are shown",
     ("models", "_open_flow", "flow.aclose"): _AFTER_A_FAULT,
     ("registration", "_retire_and_commit", "abandon"): _AFTER_A_FAULT,
-    ("residents", "_build", "abandon"): _AFTER_A_FAULT,
+    (
+        "residents",
+        "_build",
+        "abandon",
+    ): "only after a fault, or where a replacement that is loaded is overtaken by a cut",
     ("residents", "_load", "abandon"): _AFTER_A_FAULT,
 }
 """Awaits at which nobody can be found waiting, and why."""

@@ -41,6 +41,10 @@ class Scheduler:
         except KeyError as missing:
             raise InvariantError(f"there is no gate {name}") from missing
 
+    def gates(self) -> tuple[Gate, ...]:
+        """All gates, in the order in which they were added."""
+        return tuple(self._gates.values())
+
     def publish(
         self, names: Iterable[str], operation: Operation, now: float
     ) -> tuple[dict[str, Waiter], list[Decision]]:

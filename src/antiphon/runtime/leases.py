@@ -131,7 +131,7 @@ class LeaseDesk:
         try:
             barriers, decisions = self._scheduler.publish(model_ids, operation, self._clock.now())
         except PublicationError as fault:
-            self._deliver_all(fault.decisions)
+            self._deliver_all(gates, fault.decisions)
             raise
         claims = []
         for gate, future in zip(gates, futures, strict=True):
@@ -139,7 +139,7 @@ class LeaseDesk:
             self._pending[waiter] = future
             claims.append(Claim(self, gate, waiter, future))
         try:
-            self._deliver_all(decisions)
+            self._deliver_all(gates, decisions)
         except BaseException:
             for claim in claims:
                 claim.give_up()
@@ -148,7 +148,8 @@ class LeaseDesk:
 
     def dismiss(self, spare: Iterable[Claim]) -> None:
         """Refuse all who wait for any model, in one call, but for these claims."""
-        self._deliver_all(self._scheduler.dismiss(self._clock.now(), {claim.waiter for claim in spare}))
+        gates = self._scheduler.gates()
+        self._deliver_all(gates, self._scheduler.dismiss(self._clock.now(), {claim.waiter for claim in spare}))
 
     def try_exclusive(self, model_id: str, operation: Operation) -> Lease | None:
         """Take a model whole if it is idle and nobody waits for it; never wait (rule.retire_try_acquire)."""
@@ -213,13 +214,13 @@ class LeaseDesk:
         elif not future.cancelled() and future.exception() is None:
             self.release(future.result())
 
-    def _deliver_all(self, decisions: Iterable[Decision]) -> None:
+    def _deliver_all(self, gates: Iterable[Gate], decisions: Iterable[Decision]) -> None:
         """Tell what was decided at several gates: all of it, before anything can fail."""
         by_gate: dict[str, list[Decision]] = {}
         for decision in decisions:
             waiter = decision.lease.waiter if isinstance(decision, Granted) else decision.waiter
             by_gate.setdefault(waiter.gate, []).append(decision)
-        told = [self._scheduler.gate(name) for name in by_gate]
+        told = [gate for gate in gates if gate.name in by_gate]
         for gate in told:
             self._tell(gate, by_gate[gate.name])
         for gate in told:
