@@ -33,8 +33,8 @@ def page() -> str:
             "",
             "Any other step raises `InvariantError` and leaves the state as it was.",
             "",
-            "A server that stops is no state of a model: work that was accepted takes the same steps as ever, then each",
-            "model is retired and freed. What happens to requests meanwhile is in [api.md](api.md#errors).",
+            "A server that stops is no state of a model: work that was accepted takes the same steps as ever, then",
+            "each model is retired and freed. What happens to requests meanwhile is in [api.md](api.md#errors).",
             "",
         ]
     )
