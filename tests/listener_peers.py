@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from conformance_client import HANG_GUARD_S
 from listener_stop import address_of
 
-TASK_RUN = "/v1/tasks/run"
+TASK_RUN, TASK_BATCH = "/v1/tasks/run", "/v1/tasks/batch"
 
 _SMALL_BUFFER = 4096
 UNREAD_ANSWERS = 600
 """So many OpenAPI documents are more than 10 MB; Linux keeps 4 MB for a connection (net.ipv4.tcp_wmem)."""
+UNREAD_ITEMS, UNREAD_TEXT_CHARS = 256, 30_000
+"""A batch that echoes as much answers 8 MB; it cannot have more items."""
 
 
 def connect(url: str, *, receive_buffer: int | None = None) -> socket.socket:
@@ -67,6 +69,15 @@ def non_reader(url: str) -> socket.socket:
     """A client that asks for far more than a kernel keeps for one that does not read, and reads nothing."""
     peer = connect(url, receive_buffer=_SMALL_BUFFER)
     peer.sendall(head(url, "GET", "/openapi.json") * UNREAD_ANSWERS)
+    return peer
+
+
+def unread_batch(url: str, model_id: str) -> socket.socket:
+    """A client of a batch whose one answer is longer than what a kernel keeps, and has begun; it is not read."""
+    texts = ["x" * UNREAD_TEXT_CHARS] * UNREAD_ITEMS
+    peer = connect(url, receive_buffer=_SMALL_BUFFER)
+    peer.sendall(json_request(url, TASK_BATCH, {"model": model_id, "requests": [{"text": text} for text in texts]}))
+    assert peer.recv(1) == b"H"
     return peer
 
 

@@ -14,6 +14,7 @@ from conformance_client import eventually
 from conformance_ops import answers, fill
 from listener_peers import (
     TASK_RUN,
+    UNREAD_ITEMS,
     connect,
     head,
     json_request,
@@ -23,6 +24,7 @@ from listener_peers import (
     stalled_body,
     stalled_head,
     stalled_upload,
+    unread_batch,
 )
 from listener_stop import address_of, wait_disconnected
 from refusals import assert_unharmed
@@ -121,15 +123,13 @@ def test_a_stream_that_nobody_reads_gives_its_slot_back(serve):
     # Mutant: `send` waits for its reader without a bound.
     server = serve(send_timeout_ms=200)
     model = server.new_model()
-    unread = [model.open_batch(*["x" * 30_000] * 256) for _ in range(server.slots)]
-    for call in unread:
-        assert call.head().status == 200
+    unread = [unread_batch(server.process.url, model.id) for _ in range(server.slots)]
 
     assert answers([model.infer("behind them")])[0].text == "behind them"
 
-    for call in unread:
-        call.cut()
-    assert len(model.checkpoint.events("run")) < 256 * server.slots
+    for peer in unread:
+        leave(peer)
+    assert len(model.runs()) < UNREAD_ITEMS * server.slots
 
 
 @pytest.mark.parametrize("make", [stalled_head, stalled_body, stalled_upload])
