@@ -47,9 +47,9 @@ def running_server(
     """Run `antiphon serve` with this configuration until the block ends; it must then leave with the exit code 0.
 
     The configuration is written into `folder`, where relative paths in it start; the port is any free one, and `cwd`
-    the working folder if it is not `folder`. `start` may stand for `Popen`. `launcher` is a command that runs the server,
-    which is then its child. The block may stop the server itself. Raises AssertionError, with what the server said, when
-    it does not come to listen.
+    the working folder if it is not `folder`. `start` may stand for `Popen`. `launcher` is a command that runs the
+    server, which is then its child. The block may stop the server itself. Raises AssertionError, with what the server
+    said, when it does not come to listen.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file, log, temp = folder / "server.json", folder / "server.log", folder / "temp"

@@ -12,7 +12,7 @@ import pytest
 import line_listener
 from antiphon.testing import ControlledCheckpoint
 from conformance_client import Pending
-from conformance_ops import first, last, said
+from conformance_evidence import first, last, said
 from conformance_plugin import cell
 from conformance_server import ISOLATIONS, TASK_RUN
 from listener_stop import assert_ended, begin_stop

@@ -8,9 +8,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from conformance_ops import comes_to, fill, first, last, said, standing
+from conformance_evidence import first, last, said
 from conformance_plugin import cell
 from conformance_server import BULK_UNLOAD, LOAD, TASK_RUN, UNLOAD
+from conformance_situations import fill
+from conformance_standing import comes_to, standing
 from conformance_stopping import assert_destroyed_after_use
 from listener_stop import assert_ended, begin_stop, kept_alive
 from refusals import assert_refused

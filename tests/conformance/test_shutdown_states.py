@@ -5,22 +5,10 @@ The drain has no deadline here (`drain_timeout_ms` 0), as in the contract. Each 
 
 import pytest
 
-from conformance_ops import (
-    answers,
-    cold_model,
-    comes_to,
-    fill,
-    last,
-    last_of_load,
-    loading,
-    occupied_cold,
-    reconfiguring,
-    refusal,
-    said,
-    standing,
-    unloading,
-)
+from conformance_evidence import answers, last, refusal, said
 from conformance_plugin import cell
+from conformance_situations import cold_model, fill, last_of_load, loading, occupied_cold, reconfiguring, unloading
+from conformance_standing import comes_to, standing
 from conformance_stopping import assert_destroyed_after_use
 from listener_peers import port_of, stalled_body
 from listener_stop import assert_ended, begin_stop, kept_alive, wait_disconnected

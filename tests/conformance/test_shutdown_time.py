@@ -8,8 +8,10 @@ import signal
 import pytest
 
 from conformance_client import eventually
-from conformance_ops import cold_model, comes_to, fill, last_of_load, said, standing
+from conformance_evidence import said
 from conformance_plugin import cell
+from conformance_situations import cold_model, fill, last_of_load
+from conformance_standing import comes_to, standing
 from conformance_stopping import assert_destroyed_after_use
 from listener_peers import UNREAD_ITEMS, port_of, read_to_end, stalled_body, stalled_head, stalled_upload, unread_batch
 from listener_stop import assert_ended, begin_stop, connected_ports, wait_disconnected

@@ -18,7 +18,7 @@ import pytest
 
 from antiphon.testing import ControlledCheckpoint
 from conformance_client import Client, OpenCall
-from conformance_ops import answers
+from conformance_evidence import answers
 from listener_stop import assert_ended, begin_stop, kept_alive
 from refusals import assert_refused
 from server_process import running_server

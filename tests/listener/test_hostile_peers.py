@@ -11,7 +11,8 @@ import pytest
 
 from audio_assets import tone, wav_bytes
 from conformance_client import eventually
-from conformance_ops import answers, fill
+from conformance_evidence import answers
+from conformance_situations import fill
 from listener_peers import (
     TASK_RUN,
     UNREAD_ITEMS,

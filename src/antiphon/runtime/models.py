@@ -1,7 +1,7 @@
 """What both server runtimes do with a model: admit, run, stream, batch and manage. They differ above this module."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
