@@ -12,7 +12,7 @@ from sim_sweep import RUNTIME, Operation, swept
 WAYS = ("leaves", "fails", "raises")
 _KEPT = 0.8
 """The share of the places noted that must still be there: a call less is no lost coverage, a phase less is."""
-_SWEPT_MODULES = ("leases", "models", "owned", "pool", "registration", "residents", "room", "streams")
+_SWEPT_MODULES = ("leases", "models", "owned", "pool", "registration", "requests", "residents", "room", "streams")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -67,7 +67,7 @@ def test_the_sweep_can_fail(monkeypatch):
 _AFTER_A_FAULT = "only after the core has raised: no sweep disturbs twice"
 NEVER_SUSPENDED = {
     ("leases", "granted"): "asyncio cannot show what waits below a claim; those who await claims are shown",
-    ("models", "_open_flow", "flow.aclose"): _AFTER_A_FAULT,
+    ("requests", "_open_flow", "flow.aclose"): _AFTER_A_FAULT,
     ("registration", "_retire_and_commit", "abandon"): _AFTER_A_FAULT,
     ("residents", "_load", "abandon"): _AFTER_A_FAULT,
 }

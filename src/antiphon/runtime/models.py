@@ -1,20 +1,16 @@
 """What both server runtimes do with a model: admit, run, stream, batch and manage. They differ above this module."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from antiphon.admission.estimates import wait_estimates_s
 from antiphon.admission.gate import Lease
 from antiphon.admission.policy import effective_timeout_s
-from antiphon.ports.host import Flow
 from antiphon.residency.registry import Entry
 from antiphon.runtime.api import (
     BatchInference,
-    BoundModel,
     Foresight,
     Inference,
     ModelStatus,
@@ -25,16 +21,17 @@ from antiphon.runtime.api import (
 )
 from antiphon.runtime.foresight import Planner
 from antiphon.runtime.leases import Claim, LeaseDesk
-from antiphon.runtime.owned import AbandonedError, OwnedTasks, all_of, log_unheard
+from antiphon.runtime.owned import OwnedTasks, all_of, log_unheard
 from antiphon.runtime.pool import Pool, abandon
 from antiphon.runtime.registration import Registrar
+from antiphon.runtime.requests import Admission, RequestPath
 from antiphon.runtime.residents import Resident, Residents
-from antiphon.runtime.streams import LeasedStream, StreamEnding
+from antiphon.runtime.streams import LeasedStream
 from antiphon.runtime.wiring import RuntimePorts
-from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, InvariantError, ShuttingDown
+from antiphon.vocabulary.errors import AntiphonError, ShuttingDown
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import Operation
-from antiphon.vocabulary.tasks import Interface, StreamEvent, TaskRequest, TaskResult
+from antiphon.vocabulary.tasks import StreamEvent, TaskResult
 
 T = TypeVar("T")
 
@@ -50,6 +47,7 @@ class ModelRuntime:
         self._tasks = OwnedTasks()
         self._residents = Residents(ports, self._desk, self._tasks)
         self._registrar = Registrar(self._residents, self._desk, self._max_slots)
+        self._requests = RequestPath(ports, self._residents, self._desk, self._tasks)
         self._planner = Planner(ports, self._residents, self._desk)
         self._closing = False
 
@@ -79,20 +77,15 @@ class ModelRuntime:
 
     async def run(self, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]) -> T:
         """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""
-        admission = await self._admitted(inference)
-        return await self._attended(self._run(admission, inference, finish), [inference.request])
+        return await self._requests.run(await self._admitted(inference), inference, finish)
 
     async def open_stream(self, inference: Inference) -> LeasedStream[StreamEvent]:
         """Start a stream; if the caller leaves before it has one, it is closed as soon as there is one."""
-        admission = await self._admitted(inference)
-        opening = self._open_flow(admission, partial(self._start_stream, admission, inference))
-        return await self._attended(opening, [inference.request])
+        return await self._requests.open_stream(await self._admitted(inference), inference)
 
     async def open_batch(self, batch: BatchInference) -> LeasedStream[tuple[int, TaskResult]]:
         """Start a batch, as a stream is started."""
-        admission = await self._admitted(batch)
-        opening = self._open_flow(admission, partial(self._start_batch, admission, batch))
-        return await self._attended(opening, batch.requests)
+        return await self._requests.open_batch(await self._admitted(batch), batch)
 
     async def load(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:
         """Bring a registered model into memory as it is registered, under an exclusive lease."""
@@ -219,19 +212,10 @@ class ModelRuntime:
         timeout_s = effective_timeout_s(_seconds(busy_timeout_ms), model_s, self._ports.busy_timeout_ms / 1000)
         return self._desk.acquire(resident.entry.id, operation, timeout_s)
 
-    async def _admitted(self, work: Inference | BatchInference) -> "_Admission":
+    async def _admitted(self, work: Inference | BatchInference) -> Admission:
         resident, asked = self._find(work.model_id), self._ports.clock.now()
         lease = await self._claim(resident, Operation.INFER, work.busy_timeout_ms)
-        return _Admission(resident, lease, asked)
-
-    async def _attended(self, work: Coroutine[Any, Any, T], requests: Iterable[TaskRequest]) -> T:
-        """Await owned work; a caller that is cancelled detaches and lets the engine know (rule 1)."""
-        try:
-            return await self._tasks.attend(work)
-        except asyncio.CancelledError:
-            for request in requests:
-                request.cancellation.cancel()
-            raise
+        return Admission(resident, lease, asked)
 
     async def _manage(
         self,
@@ -294,107 +278,10 @@ class ModelRuntime:
             await self._residents.destroy(resident, detached)
             await self._residents.unload(resident)
 
-    async def _run(
-        self, admission: "_Admission", inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]
-    ) -> T:
-        now, resident = self._ports.clock.now, admission.resident
-        with self._desk.holding(admission.lease):
-            loading = now()
-            pool, (request,) = await self._prepare(resident, inference.bind, [inference.request], inference.interface)
-            started = now()
-            result = await pool.host.run(admission.slot, request)
-            _require_attended(request)
-            self._desk.run_times(resident.entry.id).note_run(now() - started)
-            return await finish(result, Timing(admission.queue_s, started - loading, now() - started))
-
-    async def _start_stream(self, admission: "_Admission", inference: Inference) -> tuple[Pool, Flow[StreamEvent]]:
-        asked = [inference.request]
-        pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface)
-        return pool, await pool.host.stream(admission.slot, request, None)
-
-    async def _start_batch(
-        self, admission: "_Admission", batch: BatchInference
-    ) -> tuple[Pool, Flow[tuple[int, TaskResult]]]:
-        pool, requests = await self._prepare(admission.resident, batch.bind, batch.requests, Interface.BATCH)
-        return pool, await pool.host.run_batch(admission.slot, requests)
-
-    async def _open_flow(
-        self, admission: "_Admission", start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]]
-    ) -> LeasedStream[T]:
-        try:
-            loading = self._ports.clock.now()
-            pool, flow = await start()
-            try:
-                load_s = self._ports.clock.now() - loading
-                over = partial(self._stream_over, admission)
-                ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
-            except BaseException:
-                await flow.aclose()
-                raise
-        except BaseException:
-            self._desk.release(admission.lease)
-            raise
-        # Where nobody takes this stream any more, it is dropped here, and so ended by its finaliser.
-        return LeasedStream(ending, pool.facts, admission.queue_s, load_s)
-
-    async def _prepare(
-        self,
-        resident: Resident,
-        bind: Callable[[BoundModel, TaskRequest], TaskRequest],
-        requests: Sequence[TaskRequest],
-        interface: Interface,
-    ) -> tuple[Pool, list[TaskRequest]]:
-        """Bind the configuration under the lease, then have the model in memory and the audio as it takes it."""
-        entry = resident.entry
-        model = BoundModel(entry.registration, entry.capability)
-        bound = [bind(model, request) for request in requests]
-        pool = await self._residents.pool(resident)
-        if interface not in pool.facts.interfaces:
-            raise InvalidRequest(f"model {entry.id!r} cannot be called {interface}", param="model")
-        return pool, [await self._fitted(request, pool) for request in bound]
-
-    async def _fitted(self, request: TaskRequest, pool: Pool) -> TaskRequest:
-        _require_attended(request)
-        if request.audio is None:
-            return request
-        audio = await self._ports.codec.convert(request.audio, pool.facts.sample_rate, pool.facts.channels)
-        _require_attended(request)
-        return replace(request, audio=audio)
-
     async def _load_each(self, model_ids: Iterable[str]) -> None:
         for model_id in model_ids:
             with suppress(AntiphonError):  # the observer has heard of it, and the next request tries again
                 await self.load(model_id, busy_timeout_ms=0)
-
-    def _stream_over(self, admission: "_Admission", run_s: Callable[[], float]) -> None:
-        """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""
-        with self._desk.holding(admission.lease):
-            self._desk.run_times(admission.resident.entry.id).note_run(run_s())
-
-
-@dataclass(frozen=True, slots=True)
-class _Admission:
-    """A request's lease, the model that it is on, and when it was asked for, in monotonic seconds."""
-
-    resident: Resident
-    lease: Lease
-    asked: float
-
-    @property
-    def queue_s(self) -> float:
-        return self.lease.since - self.asked
-
-    @property
-    def slot(self) -> int:
-        if self.lease.slot is None:
-            raise InvariantError(f"{self.lease} has no slot to run in")
-        return self.lease.slot
-
-
-def _require_attended(request: TaskRequest) -> None:
-    """Go no further for a client that has left."""
-    if request.cancelled():
-        raise AbandonedError
 
 
 def _seconds(milliseconds: int | None) -> float | None:

@@ -1,0 +1,155 @@
+"""What an admitted request does under its lease: bind, have the model in memory, run; it admits and manages nobody."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from antiphon.admission.gate import Lease
+from antiphon.ports.host import Flow
+from antiphon.runtime.api import BatchInference, BoundModel, Inference, Timing
+from antiphon.runtime.leases import LeaseDesk
+from antiphon.runtime.owned import AbandonedError, OwnedTasks
+from antiphon.runtime.pool import Pool
+from antiphon.runtime.residents import Resident, Residents
+from antiphon.runtime.streams import LeasedStream, StreamEnding
+from antiphon.runtime.wiring import RuntimePorts
+from antiphon.vocabulary.errors import InvalidRequest, InvariantError
+from antiphon.vocabulary.tasks import Interface, StreamEvent, TaskRequest, TaskResult
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A request's lease, the model that it is on, and when it was asked for, in monotonic seconds."""
+
+    resident: Resident
+    lease: Lease
+    asked: float
+
+    @property
+    def queue_s(self) -> float:
+        """How long the request waited for its lease."""
+        return self.lease.since - self.asked
+
+    @property
+    def slot(self) -> int:
+        """The slot to run in; raises InvariantError for an exclusive lease."""
+        if self.lease.slot is None:
+            raise InvariantError(f"{self.lease} has no slot to run in")
+        return self.lease.slot
+
+
+class RequestPath:
+    """Carries admitted requests out, each in a task of the runtime's own; it gives their leases back."""
+
+    def __init__(self, ports: RuntimePorts, residents: Residents, desk: LeaseDesk, tasks: OwnedTasks) -> None:
+        self._ports = ports
+        self._residents = residents
+        self._desk = desk
+        self._tasks = tasks
+
+    async def run(
+        self, admission: Admission, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]
+    ) -> T:
+        """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""
+        return await self._attended(self._run(admission, inference, finish), [inference.request])
+
+    async def open_stream(self, admission: Admission, inference: Inference) -> LeasedStream[StreamEvent]:
+        """Start a stream; if the caller leaves before it has one, it is closed as soon as there is one."""
+        opening = self._open_flow(admission, partial(self._start_stream, admission, inference))
+        return await self._attended(opening, [inference.request])
+
+    async def open_batch(self, admission: Admission, batch: BatchInference) -> LeasedStream[tuple[int, TaskResult]]:
+        """Start a batch, as a stream is started."""
+        opening = self._open_flow(admission, partial(self._start_batch, admission, batch))
+        return await self._attended(opening, batch.requests)
+
+    async def _attended(self, work: Coroutine[Any, Any, T], requests: Iterable[TaskRequest]) -> T:
+        """Await owned work; a caller that is cancelled detaches and lets the engine know (rule 1)."""
+        try:
+            return await self._tasks.attend(work)
+        except asyncio.CancelledError:
+            for request in requests:
+                request.cancellation.cancel()
+            raise
+
+    async def _run(
+        self, admission: Admission, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]
+    ) -> T:
+        now, resident = self._ports.clock.now, admission.resident
+        with self._desk.holding(admission.lease):
+            loading = now()
+            pool, (request,) = await self._prepare(resident, inference.bind, [inference.request], inference.interface)
+            started = now()
+            result = await pool.host.run(admission.slot, request)
+            _require_attended(request)
+            self._desk.run_times(resident.entry.id).note_run(now() - started)
+            return await finish(result, Timing(admission.queue_s, started - loading, now() - started))
+
+    async def _start_stream(self, admission: Admission, inference: Inference) -> tuple[Pool, Flow[StreamEvent]]:
+        asked = [inference.request]
+        pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface)
+        return pool, await pool.host.stream(admission.slot, request, None)
+
+    async def _start_batch(
+        self, admission: Admission, batch: BatchInference
+    ) -> tuple[Pool, Flow[tuple[int, TaskResult]]]:
+        pool, requests = await self._prepare(admission.resident, batch.bind, batch.requests, Interface.BATCH)
+        return pool, await pool.host.run_batch(admission.slot, requests)
+
+    async def _open_flow(
+        self, admission: Admission, start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]]
+    ) -> LeasedStream[T]:
+        try:
+            loading = self._ports.clock.now()
+            pool, flow = await start()
+            try:
+                load_s = self._ports.clock.now() - loading
+                over = partial(self._stream_over, admission)
+                ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
+            except BaseException:
+                await flow.aclose()
+                raise
+        except BaseException:
+            self._desk.release(admission.lease)
+            raise
+        # Where nobody takes this stream any more, it is dropped here, and so ended by its finaliser.
+        return LeasedStream(ending, pool.facts, admission.queue_s, load_s)
+
+    async def _prepare(
+        self,
+        resident: Resident,
+        bind: Callable[[BoundModel, TaskRequest], TaskRequest],
+        requests: Sequence[TaskRequest],
+        interface: Interface,
+    ) -> tuple[Pool, list[TaskRequest]]:
+        """Bind the configuration under the lease, then have the model in memory and the audio as it takes it."""
+        entry = resident.entry
+        model = BoundModel(entry.registration, entry.capability)
+        bound = [bind(model, request) for request in requests]
+        pool = await self._residents.pool(resident)
+        if interface not in pool.facts.interfaces:
+            raise InvalidRequest(f"model {entry.id!r} cannot be called {interface}", param="model")
+        return pool, [await self._fitted(request, pool) for request in bound]
+
+    async def _fitted(self, request: TaskRequest, pool: Pool) -> TaskRequest:
+        _require_attended(request)
+        if request.audio is None:
+            return request
+        audio = await self._ports.codec.convert(request.audio, pool.facts.sample_rate, pool.facts.channels)
+        _require_attended(request)
+        return replace(request, audio=audio)
+
+    def _stream_over(self, admission: Admission, run_s: Callable[[], float]) -> None:
+        """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""
+        with self._desk.holding(admission.lease):
+            self._desk.run_times(admission.resident.entry.id).note_run(run_s())
+
+
+def _require_attended(request: TaskRequest) -> None:
+    """Go no further for a client that has left."""
+    if request.cancelled():
+        raise AbandonedError
