@@ -91,7 +91,8 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
         threads=usable_cores(),
     )
 
-    def make_host(spec: ModelSpec) -> SlotHost:
+    def make_host(spec: ModelSpec, on_death: Callable[[], None]) -> SlotHost:
+        del on_death
         return ThreadHost(finder.find(spec.family), spec)
 
     limits = ResidencyLimits(

@@ -24,7 +24,7 @@ def world():
 
 
 async def opened(world, spec=None):
-    host = world.make_host(spec or sim_spec("m", 2, revision=3, style=4))
+    host = world.make_host(spec or sim_spec("m", 2, revision=3, style=4), lambda: None)
     await host.load()
     await host.open()
     await host.clone(1)

@@ -45,6 +45,7 @@ TABLE: Mapping[type[errors.AntiphonError], Row] = {
     errors.ModelNotFound: Row(404, "not_found_error"),
     errors.ServerBusy: Row(503, "server_error"),
     errors.InsufficientMemory: Row(503, "server_error"),
+    errors.WorkerDied: Row(503, "server_error"),
     errors.UnsupportedSlots: Row(500, "server_error"),
     errors.ShuttingDown: Row(503, "server_error"),
     errors.EngineError: Row(500, "server_error"),

@@ -128,7 +128,7 @@ class Residents:
     def make_host(self, spec: ModelSpec) -> SlotHost:
         """Make a host; raises LoadFailed where there is no thread or no adapter to be had."""
         try:
-            return self._ports.make_host(spec)
+            return self._ports.make_host(spec, _unheard)
         except Exception as fault:
             raise load_failure(fault) from fault
 
@@ -312,3 +312,7 @@ class Residents:
     def _failed(self, entry: Entry, what: str, fault: BaseException) -> None:
         entry.last_error = fault.message if isinstance(fault, AntiphonError) else "internal error"
         self._ports.observer.failed(entry.id, what, fault)
+
+
+def _unheard() -> None:
+    """Nobody acts on a host's death yet."""

@@ -74,8 +74,9 @@ class SimWorld:
         self.hosts: list[SimHost] = []
         """Those that may still be called."""
 
-    def make_host(self, spec: ModelSpec) -> "SimHost":
-        """Make a host for one load."""
+    def make_host(self, spec: ModelSpec, on_death: Callable[[], None]) -> "SimHost":
+        """Make a host for one load; it never dies."""
+        del on_death
         host = SimHost(self, spec)
         self.hosts.append(host)
         return host
@@ -111,6 +112,8 @@ class SimHost:
 
     An answer is "<id>@<revision>/<style>|<text>", style being the session's; a stream has its words one by one.
     """
+
+    killable = False
 
     def __init__(self, world: SimWorld, spec: ModelSpec) -> None:
         self.spec = spec
@@ -188,6 +191,13 @@ class SimHost:
         finally:
             self._ended = True
             self._world.hosts.remove(self)
+
+    def kill(self) -> None:
+        """Do nothing: a simulated engine always comes to an end."""
+
+    async def resident_bytes(self) -> int | None:
+        """None: it has no process."""
+        return None
 
     async def advance(self, step: str, slot: int, text: str | None) -> None:
         """Let one step of a stream or batch take its time."""

@@ -56,6 +56,12 @@ class InsufficientMemory(ServerBusy):
     code = "insufficient_memory"
 
 
+class WorkerDied(ServerBusy):
+    """The process that the engine ran in has ended; the next request finds a new one."""
+
+    code = "worker_died"
+
+
 class ShuttingDown(AntiphonError):
     """The server takes no new work."""
 

@@ -23,6 +23,8 @@ _STREAM_CREDITS = 8
 class ThreadHost:
     """`SlotHost` over threads. A call that never returns costs its own slot's thread and nobody else's."""
 
+    killable = False
+
     def __init__(self, adapter: Adapter, spec: ModelSpec) -> None:
         self._adapter = adapter
         self._spec = spec
@@ -90,6 +92,13 @@ class ThreadHost:
         for thread in (*self._threads.values(), self._lifecycle):
             thread.stop()
         self._threads.clear()
+
+    def kill(self) -> None:
+        """Do nothing: a thread cannot be killed."""
+
+    async def resident_bytes(self) -> int | None:
+        """None: the memory is the server's."""
+        return None
 
     def _seat(self, slot: int, opener: Callable[[], Session | None]) -> SessionFacts | None:
         session = opener()
