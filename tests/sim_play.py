@@ -8,6 +8,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
 from antiphon.admission.gate import Decision, Gate
+from antiphon.residency.crashes import LONGEST_BACK_OFF_S
 from antiphon.residency.eviction import _RESIDENT
 from antiphon.residency.lifecycle import TRANSITIONS, Step
 from antiphon.runtime.api import BatchInference, BoundModel, Inference, Strategy, Timing
@@ -16,7 +17,8 @@ from antiphon.runtime.owned import AbandonedError
 from antiphon.runtime.parallel import ParallelServerState
 from antiphon.runtime.serial import ServerState
 from antiphon.runtime.wiring import ResidencyLimits, RuntimePorts
-from antiphon.testing.sim import Act, SimCall, SimCodec, SimWorld, capability_of, sim_spec
+from antiphon.testing.sim import Act, SimCall, SimWorld, capability_of, sim_spec
+from antiphon.testing.sim_codec import SimCodec
 from antiphon.testing.virtual import StalledError, VirtualClock, VirtualLoop
 from antiphon.vocabulary.errors import (
     AntiphonError,
@@ -28,6 +30,7 @@ from antiphon.vocabulary.errors import (
     ServerBusy,
     ShuttingDown,
     UnsupportedSlots,
+    WorkerDied,
 )
 from antiphon.vocabulary.spec import ModelSpec, Registration
 from antiphon.vocabulary.states import ModelState
@@ -53,11 +56,13 @@ _REFUSALS = {
     "has run for longer": "overdue",
     "are all in use": "no room",
     "no room for a second pool": "no room beside",
+    "times in a row": "died too often",
 }
 REASONS = (
     *_REFUSALS.values(),
     "no room in time",
     "no memory",
+    "worker died",
     "load failed",
     "too many slots",
     "engine failed",
@@ -122,7 +127,10 @@ class Play:
         self.steps = 0
         self.closing = False
         self.faulty: set[str] = set()
+        self.killed = house.frail
         self.armed: dict[tuple[str, str], deque[Act]] = {}
+        if house.frail:
+            self.armed["m0", "load"] = deque([Act(dies=True)] * 5)
         self.clients: list[asyncio.Task] = []
         self.world = SimWorld(house.memory * _MIB)
         self.world.script = self._script
@@ -259,10 +267,23 @@ class Play:
             self.armed.setdefault((self._id(event), step), deque()).append(act)
             self.faulty.add(self._id(event))
             return
+        if event.act == "kill":
+            self._kill(self._id(event), event.value)
+            return
         task = self.loop.create_task(self._client(at, event))
         self.clients.append(task)
         if event.leaves_ms is not None and event.act != "close":
             self.loop.call_at(self.loop.time() + event.leaves_ms / 1000, task.cancel)
+
+    def _kill(self, model_id: str, value: int) -> None:
+        """Kill one of a model's hosts, whatever it does, or have its next loads or runs end in its death."""
+        self.killed = True
+        if value % 4 == 0:
+            step = ("load", "open", "run", "clone")[value // 4 % 4]
+            self.armed.setdefault((model_id, step), deque()).extend([Act(dies=True)] * (1, 5, 7)[value % 3])
+        hosts = [host for host in self.world.hosts if host.spec.id == model_id]
+        if hosts and value % 4:
+            hosts[value % len(hosts)].kill()
 
     async def _client(self, at: int, event: Event) -> None:
         name = f"r{at}"
@@ -289,6 +310,9 @@ class Play:
         house, faulty = self.house, self._id(event) in self.faulty or event.act == "bulk"
         bounded = bool(event.timeout_ms) or (house.busy_ms and event.timeout_ms is not None) or house.busy_ms
         match refusal:
+            case WorkerDied():
+                too_often = _REFUSALS["times in a row"] if "times in a row" in refusal.message else "worker died"
+                return too_often, self.killed
             case InsufficientMemory():
                 return "no memory", house.memory < 1000
             case ServerBusy():
@@ -463,6 +487,8 @@ class Play:
     async def check_next(self) -> None:
         """The next request on each model works, or is refused for a reason that lies in how it is registered."""
         self.armed.clear()
+        if self.killed:
+            await asyncio.sleep(LONGEST_BACK_OFF_S)
         for resident in self.runtime._residents:
             spec = resident.entry.registration.spec
 

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from antiphon.testing.sim import Act, SimCodec, SimWorld, sim_spec, weight_bytes
+from antiphon.testing.sim import Act, SimWorld, sim_spec, weight_bytes
+from antiphon.testing.sim_codec import SimCodec
 from antiphon.testing.virtual import VirtualLoop
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import EngineError

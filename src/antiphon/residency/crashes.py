@@ -1,4 +1,4 @@
-"""When a model whose worker keeps dying may be loaded again: counting only, told the time; it kills and loads nothing."""
+"""When a model whose worker keeps dying may be loaded again: it counts and is told the time, and kills nothing."""
 
 import math
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from antiphon.ports.host import SlotHost
-from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, UnsupportedSlots
+from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, UnsupportedSlots, WorkerDied
 from antiphon.vocabulary.spec import ModelSpec, SessionFacts
 
 log = logging.getLogger(__name__)
@@ -60,13 +60,15 @@ async def abandon(host: SlotHost) -> None:
     """Close what was built and is not to be used; an engine that fails at that is only logged."""
     try:
         await _close(host)
+    except WorkerDied:
+        log.debug("what was built for nothing had died before it was closed")
     except Exception:
         log.exception("what was built for nothing could not be closed")
 
 
 def load_failure(fault: Exception) -> AntiphonError:
     """What those who waited for a load are told of its fault; only the domain's own messages are fit for them."""
-    if isinstance(fault, LoadFailed | InsufficientMemory):
+    if isinstance(fault, LoadFailed | InsufficientMemory | WorkerDied):
         return type(fault)(fault.message)
     told = fault.message if isinstance(fault, AntiphonError) else "internal error"
     return LoadFailed(f"the model could not be loaded: {told}")

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from antiphon.admission.gate import Lease
 from antiphon.ports.host import SlotHost
+from antiphon.residency.crashes import CrashRecord
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry
 from antiphon.runtime.leases import LeaseDesk
@@ -132,7 +133,8 @@ class Registrar:
         try:
             return await self._probe(resident, spec, capability)
         except BaseException:
-            self._residents.take(entry, Step.PRESERVE)
+            # Where the working pool has died meanwhile, there is none to preserve.
+            self._residents.take(entry, Step.FAIL if resident.pool is None else Step.PRESERVE)
             raise
 
     async def _probe(self, resident: Resident, spec: ModelSpec, capability: Capability) -> Staged | None:
@@ -190,6 +192,7 @@ class Registrar:
             self._desk.resize(lease, slots)
             raise
         resident.max_slots = max_slots
+        resident.crashes = CrashRecord()  # what is registered now has not crashed yet
 
 
 def _require_slots(spec: ModelSpec, capacity: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from antiphon.admission.gate import Lease
 from antiphon.ports.host import Flow
+from antiphon.residency.crashes import CrashRecord
 from antiphon.runtime.api import BatchInference, BoundModel, Inference, Timing
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.owned import AbandonedError, OwnedTasks
@@ -85,6 +86,7 @@ class RequestPath:
             pool, (request,) = await self._prepare(resident, inference.bind, [inference.request], inference.interface)
             started = now()
             result = await pool.host.run(admission.slot, request)
+            resident.crashes = CrashRecord()
             _require_attended(request)
             self._desk.run_times(resident.entry.id).note_run(now() - started)
             return await finish(result, Timing(admission.queue_s, started - loading, now() - started))

@@ -10,16 +10,18 @@ from itertools import islice
 from antiphon.admission.gate import Lease
 from antiphon.ports.clock import Timer
 from antiphon.ports.host import SlotHost
+from antiphon.residency.crashes import CrashRecord
 from antiphon.residency.eviction import EvictionPlan, plan_eviction
 from antiphon.residency.idle import idle_deadline
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry, Registry
+from antiphon.runtime.deaths import DIED, Deaths
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.owned import OwnedTasks, log_unheard
 from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, load_failure, stage
 from antiphon.runtime.room import WaitingRoom
 from antiphon.runtime.wiring import RuntimePorts
-from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, ServerBusy
+from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, ServerBusy, WorkerDied
 from antiphon.vocabulary.spec import ModelSpec
 from antiphon.vocabulary.states import ModelState, Operation
 
@@ -27,7 +29,7 @@ from antiphon.vocabulary.states import ModelState, Operation
 class Resident:
     """One registered model at run time: its entry, its pool while there is one, and the one attempt to load it."""
 
-    __slots__ = ("attempt", "entry", "idle_alarm", "max_slots", "pool")
+    __slots__ = ("attempt", "crashes", "entry", "idle_alarm", "max_slots", "pool")
 
     def __init__(self, entry: Entry, max_slots: int) -> None:
         self.entry = entry
@@ -35,6 +37,7 @@ class Resident:
         self.pool: Pool | None = None
         self.attempt: asyncio.Task[Pool] | None = None
         self.idle_alarm: Timer | None = None
+        self.crashes = CrashRecord()
 
 
 class Residents:
@@ -49,6 +52,7 @@ class Residents:
         self._room = WaitingRoom(ports.clock, ports.limits.residency_wait_s)
         self._cold_loads = asyncio.Lock()  # guards a memory check and the load that it is for; no admission
         self._aside: list[Resident] = []  # one for each pool that is being built beside its model's first
+        self._deaths = Deaths()
         desk.on_idle = self._became_idle
 
     def __iter__(self) -> Iterator[Resident]:
@@ -73,7 +77,7 @@ class Residents:
         """The published pool; whoever finds none shares the one attempt to build it, and its outcome.
 
         `staged` is a host whose weights are loaded already, for an attempt that begins now. Raises LoadFailed,
-        ServerBusy or InsufficientMemory, an exception of its own for each who waited.
+        ServerBusy, InsufficientMemory or WorkerDied, an exception of its own for each who waited.
         """
         if resident.pool is not None:
             return resident.pool
@@ -112,7 +116,8 @@ class Residents:
         await self.destroy(resident, self.detach(resident))
 
     def publish(self, resident: Resident, pool: Pool) -> None:
-        """Make a complete pool usable."""
+        """Make a complete pool usable; raises WorkerDied, and changes nothing, where its host has died meanwhile."""
+        self._deaths.require_alive(pool.host)
         entry = resident.entry
         self.take(entry, Step.PUBLISH)
         resident.pool = pool
@@ -128,7 +133,7 @@ class Residents:
     def make_host(self, spec: ModelSpec) -> SlotHost:
         """Make a host; raises LoadFailed where there is no thread or no adapter to be had."""
         try:
-            return self._ports.make_host(spec, _unheard)
+            return self._deaths.watched(partial(self._ports.make_host, spec), partial(self._died, spec.id))
         except Exception as fault:
             raise load_failure(fault) from fault
 
@@ -171,6 +176,31 @@ class Residents:
         aside = {resident.entry.id for resident in self._aside}
         return replace(plan, candidates=tuple(entry for entry in plan.candidates if entry.id not in aside))
 
+    def _died(self, model_id: str, host: SlotHost) -> None:
+        """Take a pool whose host has died out of use, at once: its memory is gone with its process.
+
+        Its leases end as their calls fail, and whoever is granted next loads anew. A host that never was a pool, or is
+        one no more, fails those who call it, and that is all.
+        """
+        resident = self.get(model_id)
+        if resident is None or resident.pool is None or resident.pool.host is not host:
+            return
+        resident.crashes = resident.crashes.crashed(self._ports.clock.now())
+        self._failed(resident.entry, "run", WorkerDied(DIED))
+        pool = self.detach(resident)
+        if resident.entry.state is ModelState.UNLOADING:
+            self.take(resident.entry, Step.DESTROY)
+        if pool is not None:
+            self._tasks.start(abandon(pool.host)).add_done_callback(log_unheard)
+        self._room.retry()
+
+    def _require_rested(self, resident: Resident) -> None:
+        """Refuse to load a model that died too often lately."""
+        wait_s = resident.crashes.wait_s(self._ports.clock.now())
+        if wait_s:
+            told = f"the engine of model {resident.entry.id!r} died {resident.crashes.crashes} times in a row"
+            raise WorkerDied(told, retry_after_s=wait_s)
+
     def close(self) -> None:
         """Stop the alarms."""
         for resident in self:
@@ -192,6 +222,8 @@ class Residents:
         except BaseException as fault:
             resident.attempt = None
             self._failed(entry, "load", fault)
+            if isinstance(fault, WorkerDied) and entry.state is not ModelState.UNLOADED:  # else it only had to wait
+                resident.crashes = resident.crashes.crashed(self._ports.clock.now())
             if entry.state is not ModelState.UNLOADED:
                 self.take(entry, Step.FAIL)
             self._room.retry()
@@ -203,6 +235,7 @@ class Residents:
         self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
     ) -> None:
         try:
+            self._require_rested(resident)
             await self._room.enter(partial(self._reserve, resident, evictions), self._no_room)
         except BaseException:
             if staged is not None:
@@ -312,7 +345,3 @@ class Residents:
     def _failed(self, entry: Entry, what: str, fault: BaseException) -> None:
         entry.last_error = fault.message if isinstance(fault, AntiphonError) else "internal error"
         self._ports.observer.failed(entry.id, what, fault)
-
-
-def _unheard() -> None:
-    """Nobody acts on a host's death yet."""
