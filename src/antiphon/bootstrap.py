@@ -18,6 +18,7 @@ from antiphon.runtime.audit import audited_slots, check_slots
 from antiphon.runtime.clock import LoopClock
 from antiphon.runtime.codecs import ThreadCodec
 from antiphon.runtime.discovery import AdapterFinder
+from antiphon.runtime.hosts.process import ProcessHost
 from antiphon.runtime.hosts.thread import ThreadHost
 from antiphon.runtime.memory import SystemMemory
 from antiphon.runtime.models import ModelRuntime
@@ -31,6 +32,7 @@ from antiphon.service.tasks import TaskService
 from antiphon.service.transcription import TranscriptionService
 from antiphon.vocabulary.errors import ConfigError
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
+from antiphon.vocabulary.states import Isolation
 
 _MIB = 1024 * 1024
 
@@ -92,8 +94,10 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
     )
 
     def make_host(spec: ModelSpec, on_death: Callable[[], None]) -> SlotHost:
-        del on_death
-        return ThreadHost(finder.find(spec.family), spec)
+        adapter = finder.find(spec.family)  # an unknown family is refused here, and not by its worker
+        if spec.isolation is Isolation.PROCESS:
+            return ProcessHost(finder.target(spec.family), spec, on_death)
+        return ThreadHost(adapter, spec)
 
     limits = ResidencyLimits(
         max_loaded_models=config.max_loaded_models,
@@ -111,7 +115,13 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
     services = Services(
         models=ModelService(
             runtime,
-            partial(model_registration, parallel_jobs=parallel_jobs, device=config.device, lazy_load=config.lazy_load),
+            partial(
+                model_registration,
+                parallel_jobs=parallel_jobs,
+                device=config.device,
+                lazy_load=config.lazy_load,
+                isolation=config.isolation,
+            ),
             management=config.ui_management,
         ),
         speech=SpeechService(runtime, codec, config.max_text_chars),

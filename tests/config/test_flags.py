@@ -73,7 +73,13 @@ def documented_rows(heading: str) -> list[list[str]]:
 
 def written_default(field: str, schema: type[ServerConfig] | type[ModelConfig]) -> str:
     info = schema.model_fields[field]
-    words = {"lazy": "lazy_load", "busy_timeout_ms": "the server's", "threads": "cores // slots", "models_root": "none"}
+    words = {
+        "lazy": "lazy_load",
+        "busy_timeout_ms": "the server's",
+        "threads": "cores // slots",
+        "isolation": "the server's",
+        "models_root": "none",
+    }
     if info.is_required():
         return "required"
     return words[field] if info.default is None else json.dumps(info.default)

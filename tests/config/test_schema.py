@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from antiphon.config import ServerConfig, build_config
 from antiphon.vocabulary.spec import ModelSpec, Registration
+from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Mode, Task
 
 Load = Callable[..., ServerConfig]
@@ -60,6 +61,7 @@ def test_a_model_keeps_every_field_that_it_is_given(load_model: Load, home: Path
         threads=3,
         load_options={"compute_type": "int8"},
         session_options={"nested": {"beams": [1, None, True]}},
+        isolation="thread",
     )
     spec = ModelSpec(
         id="org/name:1 xé",
@@ -72,6 +74,7 @@ def test_a_model_keeps_every_field_that_it_is_given(load_model: Load, home: Path
         threads=3,
         load_options={"compute_type": "int8"},
         session_options={"nested": {"beams": [1, None, True]}},
+        isolation=Isolation.THREAD,
     )
     assert config.registrations() == (Registration(spec, lazy=True, busy_timeout_ms=0),)
 
@@ -81,7 +84,16 @@ def test_threads_left_out_are_the_cores_shared_among_the_slots(
     load_model: Load, cores: int, slots: int, threads: int
 ) -> None:
     (model,) = load_model(parallel_jobs=True, slots=slots).models
-    assert model.to_registration(device="cpu", lazy_load=False, cores=cores).spec.threads == threads
+    registration = model.to_registration(device="cpu", lazy_load=False, isolation=Isolation.THREAD, cores=cores)
+    assert registration.spec.threads == threads
+
+
+def test_engines_run_in_processes_unless_the_server_or_the_model_says_otherwise(load: Load) -> None:
+    model = {"family": "f", "path": "models/a", "task": "tts"}
+    models = [{**model, "id": "quiet"}, {**model, "id": "near", "isolation": "thread"}]
+    ours = [it.spec.isolation for it in load({"models": models}).registrations()]
+    theirs = [it.spec.isolation for it in load({"isolation": "thread", "models": models}).registrations()]
+    assert (ours, theirs) == ([Isolation.PROCESS, Isolation.THREAD], [Isolation.THREAD] * 2)
 
 
 def test_the_server_decides_device_and_laziness_of_a_model_that_says_nothing(load: Load) -> None:

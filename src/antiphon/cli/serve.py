@@ -28,6 +28,9 @@ def serve(
     host: Annotated[str | None, typer.Option(help="127.0.0.1 by default.", rich_help_panel=_FLAGS)] = None,
     port: Annotated[int | None, typer.Option(help="8080 by default.", rich_help_panel=_FLAGS)] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or vulkan.", rich_help_panel=_FLAGS)] = None,
+    isolation: Annotated[
+        str | None, typer.Option(help="process (by default) or thread.", rich_help_panel=_FLAGS)
+    ] = None,
     lazy_load: Annotated[bool | None, typer.Option("--lazy-load/--eager-load", rich_help_panel=_FLAGS)] = None,
     busy_timeout_ms: Annotated[int | None, typer.Option(help="0 = no bound.", rich_help_panel=_FLAGS)] = None,
     max_text_chars: Annotated[int | None, typer.Option(rich_help_panel=_FLAGS)] = None,
@@ -54,6 +57,7 @@ def serve(
         "host": host,
         "port": port,
         "device": device,
+        "isolation": isolation,
         "lazy_load": lazy_load,
         "busy_timeout_ms": busy_timeout_ms,
         "max_text_chars": max_text_chars,

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Generic, Self, TypeVar
 
 from antiphon.runtime.wire.coding import Message
@@ -41,11 +42,12 @@ class RemoteFlow(Generic[Told, T]):
         self._left = False
         self._taken = 0
         self._call = worker.open(self)
-        self._followers = worker.follow(self._call, cancellations)
+        self._following = ExitStack()
 
     async def begin(self, order: Message, sounds: Sequence[Pcm]) -> Self:
         """Give the order, and wait until it is prepared; raises what its preparation does."""
         self._worker.send(self._call, order, sounds)
+        self._following = self._worker.following(self._call, self._cancellations)
         await self._began
         return self
 
@@ -97,8 +99,7 @@ class RemoteFlow(Generic[Told, T]):
 
     def _end(self, fault: Exception | None) -> None:
         self._worker.close(self._call)
-        for cancellation, follower in zip(self._cancellations, self._followers, strict=True):
-            cancellation.unfollow(follower)
+        self._following.close()
         self._quiescent.set()
         self._news.set()
         if self._began.done():

@@ -6,7 +6,8 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -94,14 +95,12 @@ class WorkerProcess(Generic[Told]):
         """Have an order carried out and await its one answer; raises the error that is the answer, or WorkerDied."""
         question: _Question[Told] = _Question()
         call = self.open(question)
-        followers = self.follow(call, cancellations)
         try:
             self.send(call, order, sounds)
-            return await question.answer
+            with self.following(call, cancellations):
+                return await question.answer
         finally:
             self.close(call)
-            for cancellation, follower in zip(cancellations, followers, strict=True):
-                cancellation.unfollow(follower)
 
     def open(self, listener: Listener[Told]) -> int:
         """Begin a call, which gets a number. Raises WorkerDied."""
@@ -120,16 +119,14 @@ class WorkerProcess(Generic[Told]):
         if call in self._listeners:
             self._channel.send(call, message, sounds)
 
-    def follow(self, call: int, cancellations: Sequence[Cancellation]) -> list[Callable[[], None]]:
-        """Let the process know of each of these when it happens; returns what to unfollow in the end."""
-
-        def follower(index: int) -> Callable[[], None]:
-            return lambda: self.send(call, Cancel(index))
-
-        followers = [follower(index) for index in range(len(cancellations))]
-        for cancellation, each in zip(cancellations, followers, strict=True):
-            cancellation.follow(each)
-        return followers
+    def following(self, call: int, cancellations: Sequence[Cancellation]) -> ExitStack:
+        """Let the process know of each of these when it happens, until the stack is closed; the order goes before."""
+        following = ExitStack()
+        for index, cancellation in enumerate(cancellations):
+            follower = partial(self.send, call, Cancel(index))
+            cancellation.follow(follower)
+            following.callback(cancellation.unfollow, follower)
+        return following
 
     def kill(self) -> None:
         """End it now, and every process that it has started and not let go of."""
