@@ -44,9 +44,9 @@ def running_server(
 ) -> Iterator[ServerProcess]:
     """Run `antiphon serve` with this configuration until the block ends; it must then leave with the exit code 0.
 
-    The configuration is written into `folder`, where relative paths in it start; the port is any free one, and `cwd`
-    the working folder if it is not `folder`; engines run in threads, unless it says otherwise. The block may stop the server itself. Raises AssertionError, with what the
-    server said, when it does not come to listen.
+    The configuration is written into `folder`, where relative paths in it start; the port is any free one, engines run
+    in threads unless it says otherwise, and `cwd` is the working folder if that is not `folder`. The block may stop the
+    server itself. Raises AssertionError, with what the server said, when it does not come to listen.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file, log, temp = folder / "server.json", folder / "server.log", folder / "temp"

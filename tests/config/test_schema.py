@@ -25,6 +25,7 @@ def test_an_empty_object_takes_every_default(load: Load) -> None:
         "host": "127.0.0.1",
         "port": 8080,
         "device": "cpu",
+        "isolation": Isolation.PROCESS,
         "lazy_load": False,
         "busy_timeout_ms": 300_000,
         "max_text_chars": 100_000,
@@ -43,7 +44,9 @@ def test_an_empty_object_takes_every_default(load: Load) -> None:
 
 
 def test_a_model_of_the_required_fields_takes_every_default(load_model: Load, home: Path) -> None:
-    spec = ModelSpec("a", "controlled", str(home / "models/a"), Task.TTS, Mode.OFFLINE, 1, "cpu", CORES, {}, {})
+    spec = ModelSpec(
+        "a", "controlled", str(home / "models/a"), Task.TTS, Mode.OFFLINE, 1, "cpu", CORES, {}, {}, Isolation.PROCESS
+    )
     assert load_model().registrations() == (Registration(spec, lazy=False, busy_timeout_ms=None),)
 
 
