@@ -72,7 +72,7 @@ class EngineWorker:
             case messages.Clone(slot):
                 self._manage(number, lambda: self._seat(slot, partial(self._engine().clone, slot)))
             case messages.Close():
-                self._manage(number, lambda: _done(self._engine().close))
+                self._manage(number, lambda: _done(self._close))
             case messages.Run(slot, request):
                 self._start(number, slot, [request], parcel, self._run)
             case messages.RunBatch(slot, requests):
@@ -129,6 +129,10 @@ class EngineWorker:
                 raise InvariantError("a worker is told what it is for before all else")
             self._made = Engine(make_adapter(self._begin.adapter), messages.spec_of(self._begin.spec))
         return self._made
+
+    def _close(self) -> None:
+        if self._made is not None:
+            self._made.close()
 
     def _seat(self, slot: int, opener: Callable[[], SessionFacts | None]) -> messages.Opened:
         facts = opener()

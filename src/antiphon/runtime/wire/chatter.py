@@ -5,6 +5,8 @@ import logging
 
 MAX_LINE_BYTES = 2000
 """A longer line is cut into several."""
+MAX_LINES_A_SECOND = 200
+"""More than these are counted and not written: a log is not to cost the server its time."""
 
 log = logging.getLogger(__name__)
 
@@ -16,6 +18,8 @@ class Chatter(asyncio.Protocol):
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._name = name
         self._rest = b""
+        self._second = 0
+        self._lines = 0
 
     def data_received(self, data: bytes) -> None:
         """Log the lines that are whole."""
@@ -31,10 +35,21 @@ class Chatter(asyncio.Protocol):
         del exc
         if self._rest:
             self._tell(self._rest)
+        self._count_anew()
         if not self.ended.done():
             self.ended.set_result(None)
 
     def _tell(self, line: bytes) -> None:
         for start in range(0, len(line), MAX_LINE_BYTES):
-            text = line[start : start + MAX_LINE_BYTES].decode("utf-8", "replace").rstrip()
-            log.info("%s: %s", self._name, "".join(it if it.isprintable() else "?" for it in text))
+            if (second := int(asyncio.get_running_loop().time())) != self._second:
+                self._count_anew()
+                self._second = second
+            self._lines += 1
+            if self._lines <= MAX_LINES_A_SECOND:
+                text = line[start : start + MAX_LINE_BYTES].decode("utf-8", "replace").rstrip()
+                log.info("%s: %s", self._name, "".join(it if it.isprintable() else "?" for it in text))
+
+    def _count_anew(self) -> None:
+        if self._lines > MAX_LINES_A_SECOND:
+            log.warning("%s: %d more lines in one second", self._name, self._lines - MAX_LINES_A_SECOND)
+        self._lines = 0
