@@ -5,9 +5,9 @@ import functools
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
-from antiphon.runtime.api import BoundModel, Inference, OpenStream, Timing
+from antiphon.runtime.api import BatchInference, BoundModel, Inference, OpenStream, Timing
 from antiphon.runtime.parallel import ParallelServerState
-from antiphon.runtime.wiring import ResidencyLimits, RuntimePorts
+from antiphon.runtime.wiring import EngineLimits, ResidencyLimits, RuntimePorts
 from antiphon.testing.sim import Act, SimCall, SimHost, SimWorld, capability_of, sim_spec
 from antiphon.testing.sim_codec import SimCodec
 from antiphon.testing.virtual import VirtualClock, VirtualLoop
@@ -24,6 +24,7 @@ class VirtualStage:
 
     loop: VirtualLoop
     limits: ResidencyLimits = field(default_factory=ResidencyLimits)
+    engine_limits: EngineLimits = field(default_factory=EngineLimits)
     memory_mb: int = 1000
 
     def __post_init__(self) -> None:
@@ -40,6 +41,7 @@ class VirtualStage:
             self.world,
             busy_timeout_ms=0,
             limits=self.limits,
+            engine_limits=self.engine_limits,
             max_slots_of=lambda spec: 16,
         )
         self.runtime = ParallelServerState(ports)
@@ -65,6 +67,10 @@ class VirtualStage:
         """Have every such call of a model end in its host's death."""
         self.acts[model, step] = Act(dies=True)
 
+    def like_threads(self) -> None:
+        """Have hosts that cannot be killed from now on."""
+        self.world.killable = False
+
     def well(self, model: str = "a") -> None:
         """Have a model's calls succeed from now on."""
         self.acts = {key: act for key, act in self.acts.items() if key[0] != model}
@@ -74,13 +80,22 @@ class VirtualStage:
         (host,) = (it for it in self.world.hosts if it.spec.id == model)
         return host
 
-    def say(self, text: str, model: str = "a") -> "asyncio.Task[str]":
+    def say(self, text: str, model: str = "a", run_timeout_ms: int | None = None) -> "asyncio.Task[str]":
         """Begin an offline request; its task gives the engine's words."""
-        return self.loop.create_task(self.runtime.run(order(text, model), _words))
+        return self.ask(order(text, model, run_timeout_ms=run_timeout_ms))
+
+    def ask(self, inference: Inference) -> "asyncio.Task[str]":
+        """Begin an offline request; its task gives the engine's words."""
+        return self.loop.create_task(self.runtime.run(inference, _words))
 
     async def open(self, text: str, model: str = "a") -> OpenStream[StreamEvent]:
         """Begin a stream, with a piece for each word."""
         return await self.runtime.open_stream(order(text, model, Interface.STREAMING))
+
+    def batch(self, *texts: str, model: str = "a") -> "asyncio.Task[OpenStream[tuple[int, TaskResult]]]":
+        """Begin a batch."""
+        requests = tuple(TaskRequest(text=text) for text in texts)
+        return self.loop.create_task(self.runtime.open_batch(BatchInference(model, requests, _as_it_is)))
 
     def state(self, model: str = "a") -> ModelState:
         return self.runtime.view(model).state
@@ -125,9 +140,11 @@ def in_virtual_time(test: Callable[..., Coroutine]) -> Callable[..., None]:
     return run
 
 
-def order(text: str, model: str, interface: Interface = Interface.OFFLINE) -> Inference:
+def order(
+    text: str, model: str, interface: Interface = Interface.OFFLINE, run_timeout_ms: int | None = None
+) -> Inference:
     """A request, bound as it is."""
-    return Inference(model, TaskRequest(text=text), _as_it_is, interface)
+    return Inference(model, TaskRequest(text=text), _as_it_is, interface, run_timeout_ms=run_timeout_ms)
 
 
 def _as_it_is(model: BoundModel, request: TaskRequest) -> TaskRequest:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from antiphon.runtime.wiring import ResidencyLimits
+from antiphon.runtime.wiring import EngineLimits, ResidencyLimits
 from antiphon.testing.virtual import VirtualLoop
 from virtual_stage import VirtualStage
 
@@ -16,7 +16,13 @@ def limits() -> ResidencyLimits:
 
 
 @pytest.fixture
-def stage(limits: ResidencyLimits) -> Iterator[VirtualStage]:
+def engine_limits() -> EngineLimits:
+    """How long the stage's engines may take; as above."""
+    return EngineLimits()
+
+
+@pytest.fixture
+def stage(limits: ResidencyLimits, engine_limits: EngineLimits) -> Iterator[VirtualStage]:
     loop = VirtualLoop()
-    yield VirtualStage(loop, limits)
+    yield VirtualStage(loop, limits, engine_limits)
     loop.close()

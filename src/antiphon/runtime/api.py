@@ -37,7 +37,7 @@ class Inference:
 
     `request` is as the client wrote it; `bind` makes it one for the model, after the grant, and raises InvalidRequest
     where that cannot be. Its audio may have any rate: the runtime converts it to the session's. `busy_timeout_ms` None
-    takes the configured bound, 0 asks for none.
+    takes the configured bound, 0 asks for none; `run_timeout_ms` likewise, for the engine's time without progress.
     """
 
     model_id: str
@@ -45,6 +45,7 @@ class Inference:
     bind: Callable[[BoundModel, TaskRequest], TaskRequest]
     interface: Interface = Interface.OFFLINE
     busy_timeout_ms: int | None = None
+    run_timeout_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class BatchInference:
     requests: tuple[TaskRequest, ...]
     bind: Callable[[BoundModel, TaskRequest], TaskRequest]
     busy_timeout_ms: int | None = None
+    run_timeout_ms: int | None = None
 
 
 class Strategy(StrEnum):
@@ -139,7 +141,8 @@ class OpenStream(Protocol[T_co]):
 class Runtime(Protocol):
     """The lifecycle of all models. Every method is called on the event loop.
 
-    Errors: ModelNotFound for an unknown id, ServerBusy, LoadFailed, EngineError and InvalidRequest as they apply.
+    Errors: ModelNotFound for an unknown id, ServerBusy, LoadFailed, EngineError, WorkerDied, RunTimeout and
+    InvalidRequest as they apply.
     """
 
     parallel: bool

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from antiphon.admission.estimates import wait_estimates_s
 from antiphon.admission.gate import Lease
-from antiphon.admission.policy import effective_timeout_s
+from antiphon.admission.policy import effective_timeout_s, seconds
 from antiphon.residency.registry import Entry
 from antiphon.runtime.api import (
     BatchInference,
@@ -21,7 +21,7 @@ from antiphon.runtime.api import (
 )
 from antiphon.runtime.foresight import Planner
 from antiphon.runtime.leases import Claim, LeaseDesk
-from antiphon.runtime.owned import OwnedTasks, all_of, log_unheard
+from antiphon.runtime.owned import OwnedTasks, Told, all_of, log_unheard
 from antiphon.runtime.pool import Pool, abandon
 from antiphon.runtime.registration import Registrar
 from antiphon.runtime.requests import Admission, RequestPath
@@ -208,8 +208,8 @@ class ModelRuntime:
 
     def _claim(self, resident: Resident, operation: Operation, busy_timeout_ms: int | None) -> Claim:
         """Enter the model's queue now, under its configured bound."""
-        model_s = _seconds(resident.entry.registration.busy_timeout_ms)
-        timeout_s = effective_timeout_s(_seconds(busy_timeout_ms), model_s, self._ports.busy_timeout_ms / 1000)
+        model_s = seconds(resident.entry.registration.busy_timeout_ms)
+        timeout_s = effective_timeout_s(seconds(busy_timeout_ms), model_s, self._ports.busy_timeout_ms / 1000)
         return self._desk.acquire(resident.entry.id, operation, timeout_s)
 
     async def _admitted(self, work: Inference | BatchInference) -> Admission:
@@ -226,12 +226,17 @@ class ModelRuntime:
     ) -> ModelView:
         """Act under the model's exclusive lease. Once asked for it is carried out, also when its caller leaves."""
         claim = self._claim(resident, operation, busy_timeout_ms)
-        return await self._tasks.attend(self._act(resident, claim, action))
+        told: Told = asyncio.get_running_loop().create_future()
+        return await self._tasks.attend(self._act(resident, claim, action, told), told)
 
     async def _act(
-        self, resident: Resident, claim: Claim, action: Callable[[Resident, Lease], Awaitable[None]]
+        self,
+        resident: Resident,
+        claim: Claim,
+        action: Callable[[Resident, Lease], Awaitable[None]],
+        told: Told | None = None,
     ) -> ModelView:
-        with self._desk.holding(await claim) as lease:
+        with self._desk.holding(await claim) as lease, resident.hearing(told):
             await action(resident, lease)
             return self._view(resident.entry)
 
@@ -254,7 +259,7 @@ class ModelRuntime:
         """
         seen = resident.entry.metadata
         with self._residents.beside(resident, capability.weight_bytes):
-            built: list[Pool] = [await self._registrar.build_aside(registration.spec)]
+            built: list[Pool] = [await self._registrar.build_aside(registration)]
 
             async def swap(resident: Resident, lease: Lease) -> None:
                 if resident.entry.metadata is seen and resident.pool is not None:
@@ -282,7 +287,3 @@ class ModelRuntime:
         for model_id in model_ids:
             with suppress(AntiphonError):  # the observer has heard of it, and the next request tries again
                 await self.load(model_id, busy_timeout_ms=0)
-
-
-def _seconds(milliseconds: int | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000

@@ -2,12 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from antiphon.vocabulary.errors import AntiphonError
 
 T = TypeVar("T")
+
+Told: TypeAlias = asyncio.Future[Callable[[], AntiphonError]]
+"""Resolved when a caller need not wait any longer, with what makes the fault that it gets."""
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +34,21 @@ class OwnedTasks:
         task.add_done_callback(self._ended)
         return task
 
-    async def attend(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` and wait for it; a caller that is cancelled leaves it running, and its faults to the log."""
+    async def attend(self, work: Coroutine[Any, Any, T], told: Told | None = None) -> T:
+        """Run `work` and wait for it; a caller that is cancelled leaves it running, and its faults to the log.
+
+        So does one that is `told` not to wait any longer, and gets the fault that this makes.
+        """
         task = self.start(work)
         try:
-            return await asyncio.shield(task)
+            if told is None:
+                return await asyncio.shield(task)
+            await asyncio.wait((task, told), return_when=asyncio.FIRST_COMPLETED)
+            if not told.done():
+                return task.result()
+            task.add_done_callback(log_unheard)
+            fault = told.result()
+            raise fault()
         except asyncio.CancelledError:
             task.add_done_callback(log_unheard)
             raise
@@ -58,6 +71,12 @@ class OwnedTasks:
             self._none_runs.set()
         if not task.cancelled():
             task.exception()  # asyncio need not complain where nobody asks for it
+
+
+def tell(told: Told | None, fault: Callable[[], AntiphonError]) -> None:
+    """Let a caller go with a fault, unless it is gone."""
+    if told is not None and not told.done():
+        told.set_result(fault)
 
 
 async def all_of(tasks: "Sequence[asyncio.Task[None]]") -> None:

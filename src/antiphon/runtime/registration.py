@@ -80,16 +80,18 @@ class Registrar:
             entry.commit(registration, capability)
             await self.load(resident)
             return
-        staged = await self._checked(resident, spec, capability)
+        staged = await self._checked(resident, registration, capability)
         await self._retire_and_commit(resident, lease, registration, capability, staged)
         await self.load(resident, staged)
 
-    async def build_aside(self, spec: ModelSpec) -> Pool:
+    async def build_aside(self, registration: Registration) -> Pool:
         """Build the whole replacement beside the working pool; whatever fails, that one is untouched."""
+        spec = registration.spec
         try:
             max_slots = self._max_slots_of(spec)
-            staged = await stage(self._residents.make_host(spec))
-            return await build_pool(staged, spec, max_slots)
+            host = self._residents.make_host(spec)
+            with self._residents.loading(registration, host):
+                return await build_pool(await stage(host), spec, max_slots)
         except UnsupportedSlots as fault:
             raise InvalidRequest(fault.message, param="slots") from fault
 
@@ -121,23 +123,24 @@ class Registrar:
                 raise InvalidRequest(fault.__cause__.message, param="family") from fault
             raise
 
-    async def _checked(self, resident: Resident, spec: ModelSpec, capability: Capability) -> Staged | None:
+    async def _checked(self, resident: Resident, registration: Registration, capability: Capability) -> Staged | None:
         """Refuse a count that the replacement cannot serve, before anything changes.
 
         The result is a host that the check had to load, for the pool to be built on.
         """
         entry = resident.entry
         if entry.state is not ModelState.READY:
-            return await self._probe(resident, spec, capability)
+            return await self._probe(resident, registration, capability)
         self._residents.take(entry, Step.RECONFIGURE)
         try:
-            return await self._probe(resident, spec, capability)
+            return await self._probe(resident, registration, capability)
         except BaseException:
             # Where the working pool has died meanwhile, there is none to preserve.
             self._residents.take(entry, Step.FAIL if resident.pool is None else Step.PRESERVE)
             raise
 
-    async def _probe(self, resident: Resident, spec: ModelSpec, capability: Capability) -> Staged | None:
+    async def _probe(self, resident: Resident, registration: Registration, capability: Capability) -> Staged | None:
+        spec = registration.spec
         allowed, pool, current = self._max_slots_of(spec), resident.pool, resident.entry.registration.spec
         _require_slots(spec, allowed)
         if spec.slots == 1:
@@ -146,18 +149,22 @@ class Registrar:
             _require_slots(spec, min(allowed, pool.facts.capacity))
             return None
         if pool is not None and _same_weights(spec, current):
-            primary = await pool.host.probe(spec)
+            with self._residents.loading(registration, pool.host, resident):
+                primary = await pool.host.probe(spec)
             if primary is None:
                 raise LoadFailed("the engine opened no session for the new options")
             _require_slots(spec, min(allowed, primary.capacity))
             return None
-        return await self._stage_checked(spec, capability, allowed)
+        return await self._stage_checked(registration, capability, allowed)
 
-    async def _stage_checked(self, spec: ModelSpec, capability: Capability, allowed: int) -> Staged:
+    async def _stage_checked(self, registration: Registration, capability: Capability, allowed: int) -> Staged:
         """Load the new weights beside the old ones to learn their capacity; nothing is evicted for that."""
         if not self._residents.has_memory_for(capability.weight_bytes):
             raise InsufficientMemory("there is not enough free memory to try the new model beside the old one")
-        staged = await stage(self._residents.make_host(spec))
+        spec = registration.spec
+        host = self._residents.make_host(spec)
+        with self._residents.loading(registration, host):
+            staged = await stage(host)
         try:
             _require_slots(spec, min(allowed, staged.primary.capacity))
         except AntiphonError:

@@ -1,12 +1,13 @@
 """What an admitted request does under its lease: bind, have the model in memory, run; it admits and manages nobody."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from antiphon.admission.gate import Lease
+from antiphon.admission.policy import effective_timeout_s, seconds
 from antiphon.ports.host import Flow
 from antiphon.residency.crashes import CrashRecord
 from antiphon.runtime.api import BatchInference, BoundModel, Inference, Timing
@@ -15,6 +16,7 @@ from antiphon.runtime.owned import AbandonedError, OwnedTasks
 from antiphon.runtime.pool import Pool
 from antiphon.runtime.residents import Resident, Residents
 from antiphon.runtime.streams import LeasedStream, StreamEnding
+from antiphon.runtime.watch import RunWatch, WatchedFlow
 from antiphon.runtime.wiring import RuntimePorts
 from antiphon.vocabulary.errors import InvalidRequest, InvariantError
 from antiphon.vocabulary.tasks import Interface, StreamEvent, TaskRequest, TaskResult
@@ -56,54 +58,83 @@ class RequestPath:
         self, admission: Admission, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]
     ) -> T:
         """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""
-        return await self._attended(self._run(admission, inference, finish), [inference.request])
+        watch = self._watch(admission, inference.run_timeout_ms, [inference.request])
+        return await self._attended(self._run(admission, inference, watch, finish), watch)
 
     async def open_stream(self, admission: Admission, inference: Inference) -> LeasedStream[StreamEvent]:
         """Start a stream; if the caller leaves before it has one, it is closed as soon as there is one."""
-        opening = self._open_flow(admission, partial(self._start_stream, admission, inference))
-        return await self._attended(opening, [inference.request])
+        watch = self._watch(admission, inference.run_timeout_ms, [inference.request])
+        opening = self._open_flow(admission, watch, partial(self._start_stream, admission, inference, watch))
+        return await self._attended(opening, watch)
 
     async def open_batch(self, admission: Admission, batch: BatchInference) -> LeasedStream[tuple[int, TaskResult]]:
         """Start a batch, as a stream is started."""
-        opening = self._open_flow(admission, partial(self._start_batch, admission, batch))
-        return await self._attended(opening, batch.requests)
+        watch = self._watch(admission, batch.run_timeout_ms, batch.requests)
+        opening = self._open_flow(admission, watch, partial(self._start_batch, admission, batch, watch))
+        return await self._attended(opening, watch)
 
-    async def _attended(self, work: Coroutine[Any, Any, T], requests: Iterable[TaskRequest]) -> T:
+    def _watch(self, admission: Admission, run_timeout_ms: int | None, requests: Sequence[TaskRequest]) -> RunWatch:
+        entry, limits = admission.resident.entry, self._ports.engine_limits
+        model_s = seconds(entry.registration.run_timeout_ms)
+        limit_s = effective_timeout_s(seconds(run_timeout_ms), model_s, limits.run_s)
+        # Nobody need be told where nothing is limited, and then the caller waits for one thing only.
+        told = limit_s or limits.load_s or entry.registration.load_timeout_ms
+        return RunWatch(
+            self._ports.clock,
+            limit_s,
+            requests,
+            partial(self._residents.failed, entry, "run"),
+            asyncio.get_running_loop().create_future() if told else None,
+        )
+
+    async def _attended(self, work: Coroutine[Any, Any, T], watch: RunWatch) -> T:
         """Await owned work; a caller that is cancelled detaches and lets the engine know (rule 1)."""
         try:
-            return await self._tasks.attend(work)
+            return await self._tasks.attend(work, watch.told)
         except asyncio.CancelledError:
-            for request in requests:
-                request.cancellation.cancel()
+            watch.cancel()
             raise
 
     async def _run(
-        self, admission: Admission, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]
+        self,
+        admission: Admission,
+        inference: Inference,
+        watch: RunWatch,
+        finish: Callable[[TaskResult, Timing], Awaitable[T]],
     ) -> T:
         now, resident = self._ports.clock.now, admission.resident
         with self._desk.holding(admission.lease):
             loading = now()
-            pool, (request,) = await self._prepare(resident, inference.bind, [inference.request], inference.interface)
+            asked = [inference.request]
+            pool, (request,) = await self._prepare(resident, inference.bind, asked, inference.interface, watch)
             started = now()
-            result = await pool.host.run(admission.slot, request)
-            resident.crashes = CrashRecord()
+            try:
+                with watch.running(pool.host):
+                    result = await pool.host.run(admission.slot, request)
+            finally:
+                watch.ended()
+            self._succeeded(resident)
             _require_attended(request)
             self._desk.run_times(resident.entry.id).note_run(now() - started)
             return await finish(result, Timing(admission.queue_s, started - loading, now() - started))
 
-    async def _start_stream(self, admission: Admission, inference: Inference) -> tuple[Pool, Flow[StreamEvent]]:
+    async def _start_stream(
+        self, admission: Admission, inference: Inference, watch: RunWatch
+    ) -> tuple[Pool, Flow[StreamEvent]]:
         asked = [inference.request]
-        pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface)
-        return pool, await pool.host.stream(admission.slot, request, None)
+        pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface, watch)
+        with watch.running(pool.host):
+            return pool, await pool.host.stream(admission.slot, request, None)
 
     async def _start_batch(
-        self, admission: Admission, batch: BatchInference
+        self, admission: Admission, batch: BatchInference, watch: RunWatch
     ) -> tuple[Pool, Flow[tuple[int, TaskResult]]]:
-        pool, requests = await self._prepare(admission.resident, batch.bind, batch.requests, Interface.BATCH)
-        return pool, await pool.host.run_batch(admission.slot, requests)
+        pool, requests = await self._prepare(admission.resident, batch.bind, batch.requests, Interface.BATCH, watch)
+        with watch.running(pool.host):
+            return pool, await pool.host.run_batch(admission.slot, requests)
 
     async def _open_flow(
-        self, admission: Admission, start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]]
+        self, admission: Admission, watch: RunWatch, start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]]
     ) -> LeasedStream[T]:
         try:
             loading = self._ports.clock.now()
@@ -111,11 +142,14 @@ class RequestPath:
             try:
                 load_s = self._ports.clock.now() - loading
                 over = partial(self._stream_over, admission)
-                ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
+                succeeded = partial(self._succeeded, admission.resident)
+                watched = WatchedFlow(flow, watch, pool.host, succeeded)
+                ending = StreamEnding(watched, over, self._tasks, self._ports.clock)
             except BaseException:
                 await flow.aclose()
                 raise
         except BaseException:
+            watch.ended()
             self._desk.release(admission.lease)
             raise
         # Where nobody takes this stream any more, it is dropped here, and so ended by its finaliser.
@@ -127,12 +161,14 @@ class RequestPath:
         bind: Callable[[BoundModel, TaskRequest], TaskRequest],
         requests: Sequence[TaskRequest],
         interface: Interface,
+        watch: RunWatch,
     ) -> tuple[Pool, list[TaskRequest]]:
         """Bind the configuration under the lease, then have the model in memory and the audio as it takes it."""
         entry = resident.entry
         model = BoundModel(entry.registration, entry.capability)
         bound = [bind(model, request) for request in requests]
-        pool = await self._residents.pool(resident)
+        with resident.hearing(watch.told):
+            pool = await self._residents.pool(resident)
         if interface not in pool.facts.interfaces:
             raise InvalidRequest(f"model {entry.id!r} cannot be called {interface}", param="model")
         return pool, [await self._fitted(request, pool) for request in bound]
@@ -144,6 +180,9 @@ class RequestPath:
         audio = await self._ports.codec.convert(request.audio, pool.facts.sample_rate, pool.facts.channels)
         _require_attended(request)
         return replace(request, audio=audio)
+
+    def _succeeded(self, resident: Resident) -> None:
+        resident.crashes = CrashRecord()
 
     def _stream_over(self, admission: Admission, run_s: Callable[[], float]) -> None:
         """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""

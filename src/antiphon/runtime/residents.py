@@ -1,13 +1,14 @@
 """What is in memory: loading a model whole, making room for it, freeing it. It takes no lease but an eviction's."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 
 from antiphon.admission.gate import Lease
+from antiphon.admission.policy import effective_timeout_s, seconds
 from antiphon.ports.clock import Timer
 from antiphon.ports.host import SlotHost
 from antiphon.residency.crashes import CrashRecord
@@ -17,19 +18,27 @@ from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry, Registry
 from antiphon.runtime.deaths import DIED, Deaths
 from antiphon.runtime.leases import LeaseDesk
-from antiphon.runtime.owned import OwnedTasks, log_unheard
+from antiphon.runtime.owned import OwnedTasks, Told, log_unheard, tell
 from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, load_failure, stage
 from antiphon.runtime.room import WaitingRoom
+from antiphon.runtime.watch import limited, load_limited
 from antiphon.runtime.wiring import RuntimePorts
-from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, ServerBusy, WorkerDied
-from antiphon.vocabulary.spec import ModelSpec
+from antiphon.vocabulary.errors import (
+    AntiphonError,
+    InsufficientMemory,
+    LoadFailed,
+    ServerBusy,
+    ShuttingDown,
+    WorkerDied,
+)
+from antiphon.vocabulary.spec import ModelSpec, Registration
 from antiphon.vocabulary.states import ModelState, Operation
 
 
 class Resident:
     """One registered model at run time: its entry, its pool while there is one, and the one attempt to load it."""
 
-    __slots__ = ("attempt", "crashes", "entry", "idle_alarm", "max_slots", "pool")
+    __slots__ = ("attempt", "crashes", "entry", "hearers", "idle_alarm", "max_slots", "pool")
 
     def __init__(self, entry: Entry, max_slots: int) -> None:
         self.entry = entry
@@ -38,6 +47,19 @@ class Resident:
         self.attempt: asyncio.Task[Pool] | None = None
         self.idle_alarm: Timer | None = None
         self.crashes = CrashRecord()
+        self.hearers: set[Told] = set()
+
+    @contextmanager
+    def hearing(self, told: Told | None) -> Iterator[None]:
+        """Have somebody told, in this block, when a load of this model takes too long and cannot be stopped."""
+        if told is None:
+            yield
+            return
+        self.hearers.add(told)
+        try:
+            yield
+        finally:
+            self.hearers.discard(told)
 
 
 class Residents:
@@ -89,6 +111,8 @@ class Residents:
             raise type(fault)(fault.message) from fault
         except ServerBusy as fault:
             raise type(fault)(fault.message, retry_after_s=fault.retry_after_s) from fault
+        except ShuttingDown as fault:
+            raise ShuttingDown(fault.message) from fault
 
     def detach(self, resident: Resident) -> Pool | None:
         """Take the pool out of use, at once: from here on the model counts as not loaded (fail.slow_teardown)."""
@@ -103,10 +127,15 @@ class Residents:
         if pool is None:
             return
         self._room.retry()  # its place is free since it was detached, whatever its teardown takes
+        registration = resident.entry.registration
+        limit_s = effective_timeout_s(
+            None, seconds(registration.teardown_timeout_ms), self._ports.engine_limits.teardown_s
+        )
         try:
-            await pool.close()
+            with limited(self._ports.clock, limit_s, pool.host.kill):
+                await pool.close()
         except Exception as fault:  # noqa: BLE001 (the model is out of use, whatever the fault is)
-            self._failed(resident.entry, "unload", fault)
+            self.failed(resident.entry, "unload", fault)
         finally:
             if resident.entry.state is ModelState.UNLOADING:
                 self.take(resident.entry, Step.DESTROY)
@@ -131,11 +160,30 @@ class Residents:
         self._ports.observer.transitioned(entry.id, before, entry.state)
 
     def make_host(self, spec: ModelSpec) -> SlotHost:
-        """Make a host; raises LoadFailed where there is no thread or no adapter to be had."""
+        """Make a host; raises LoadFailed where no thread or adapter is to be had, ShuttingDown after `kill_all`."""
         try:
             return self._deaths.watched(partial(self._ports.make_host, spec), partial(self._died, spec.id))
+        except ShuttingDown:
+            raise
         except Exception as fault:
             raise load_failure(fault) from fault
+
+    @contextmanager
+    def loading(self, registration: Registration, host: SlotHost, resident: Resident | None = None) -> Iterator[None]:
+        """Limit what the engine may take to load in this block; raises LoadFailed for what was killed for that.
+
+        What cannot be killed goes on, and those who hear of the `resident` need not wait for it.
+        """
+
+        def overdue(fault: Callable[[], AntiphonError]) -> None:
+            if resident is not None:
+                self.failed(resident.entry, "load", fault())
+                for told in resident.hearers:
+                    tell(told, fault)
+
+        limit_s = effective_timeout_s(None, seconds(registration.load_timeout_ms), self._ports.engine_limits.load_s)
+        with load_limited(self._ports.clock, limit_s, host, overdue):
+            yield
 
     def has_memory_for(self, needed_bytes: int) -> bool:
         """Whether a load would leave the free memory that the configuration wants."""
@@ -186,7 +234,7 @@ class Residents:
         if resident is None or resident.pool is None or resident.pool.host is not host:
             return
         resident.crashes = resident.crashes.crashed(self._ports.clock.now())
-        self._failed(resident.entry, "run", WorkerDied(DIED))
+        self.failed(resident.entry, "run", WorkerDied(DIED))
         pool = self.detach(resident)
         if resident.entry.state is ModelState.UNLOADING:
             self.take(resident.entry, Step.DESTROY)
@@ -200,6 +248,10 @@ class Residents:
         if wait_s:
             told = f"the engine of model {resident.entry.id!r} died {resident.crashes.crashes} times in a row"
             raise WorkerDied(told, retry_after_s=wait_s)
+
+    def kill_all(self) -> None:
+        """Kill every host that can be killed, and load nothing any more: what is under way raises, and soon ends."""
+        self._deaths.kill_all()
 
     def close(self) -> None:
         """Stop the alarms."""
@@ -221,7 +273,7 @@ class Residents:
                 raise
         except BaseException as fault:
             resident.attempt = None
-            self._failed(entry, "load", fault)
+            self.failed(entry, "load", fault)
             if isinstance(fault, WorkerDied) and entry.state is not ModelState.UNLOADED:  # else it only had to wait
                 resident.crashes = resident.crashes.crashed(self._ports.clock.now())
             if entry.state is not ModelState.UNLOADED:
@@ -290,10 +342,10 @@ class Residents:
             evictions = []
 
     async def _build(self, resident: Resident, staged: Staged | None) -> Pool:
-        spec = resident.entry.registration.spec
-        if staged is None:
-            staged = await stage(self.make_host(spec))
-        return await build_pool(staged, spec, resident.max_slots)
+        registration = resident.entry.registration
+        host = self.make_host(registration.spec) if staged is None else staged.host
+        with self.loading(registration, host, resident):
+            return await build_pool(staged or await stage(host), registration.spec, resident.max_slots)
 
     def _evict_some(self, candidates: Iterable[Entry], count: int) -> "list[asyncio.Task[None]]":
         """Retire as many of these as are idle, `count` at most, the first ones first."""
@@ -342,6 +394,7 @@ class Residents:
         elif deadline is not None:
             self._set_idle_alarm(resident)
 
-    def _failed(self, entry: Entry, what: str, fault: BaseException) -> None:
+    def failed(self, entry: Entry, what: str, fault: BaseException) -> None:
+        """Remember what went wrong with a model, and tell the observer."""
         entry.last_error = fault.message if isinstance(fault, AntiphonError) else "internal error"
         self._ports.observer.failed(entry.id, what, fault)

@@ -24,6 +24,18 @@ class ResidencyLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """How long engines may take where a model does not say: in a run without progress, a load, a teardown.
+
+    Units: seconds, 0 for no limit.
+    """
+
+    run_s: float = 0.0
+    load_s: float = 0.0
+    teardown_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class RuntimePorts:
     """What a runtime acts through.
 
@@ -38,5 +50,6 @@ class RuntimePorts:
     memory: MemoryMeter
     busy_timeout_ms: int
     limits: ResidencyLimits = field(default_factory=ResidencyLimits)
+    engine_limits: EngineLimits = field(default_factory=EngineLimits)
     max_slots_of: Callable[[ModelSpec], int] = audited_slots
     make_gate: Callable[[str, int], Gate] = Gate

@@ -68,6 +68,8 @@ class SimWorld:
     def __init__(self, total_bytes: int = 2**40) -> None:
         self.script: Callable[[SimCall], Act] = _one_ms
         self.total_bytes = total_bytes
+        self.killable = True
+        """Whether hosts are like processes, or like threads: those die only where the script says so."""
         self.calls: list[SimCall] = []
         self.violations: list[str] = []
         self.hosts: list[SimHost] = []
@@ -116,10 +118,9 @@ class SimHost:
     An answer is "<id>@<revision>/<style>|<text>", style being the session's; a stream has its words one by one.
     """
 
-    killable = True
-
     def __init__(self, world: SimWorld, spec: ModelSpec, on_death: Callable[[], None]) -> None:
         self.spec = spec
+        self.killable = world.killable
         self.loaded = False
         self.sessions: set[int] = set()
         self.busy: set[int] = set()
@@ -205,8 +206,9 @@ class SimHost:
             self._world.hosts.remove(self)
 
     def kill(self) -> None:
-        """Die, unless it is dead or gone: what is under way fails, and sessions and memory go at once."""
-        self._mortal.die()
+        """Die, unless it is dead, gone or not killable: what is under way fails, sessions and memory go at once."""
+        if self.killable:
+            self._mortal.die()
 
     async def resident_bytes(self) -> int | None:
         """The weights' memory; None for a host that has died."""

@@ -62,6 +62,12 @@ class WorkerDied(ServerBusy):
     code = "worker_died"
 
 
+class RunTimeout(AntiphonError):
+    """The engine made no progress for longer than the run may take."""
+
+    code = "run_timeout"
+
+
 class ShuttingDown(AntiphonError):
     """The server takes no new work."""
 
