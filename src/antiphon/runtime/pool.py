@@ -4,6 +4,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from antiphon.ports.host import SlotHost
+from antiphon.runtime.watch import LoadLimit
 from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, UnsupportedSlots, WorkerDied
 from antiphon.vocabulary.spec import ModelSpec, SessionFacts
 
@@ -30,10 +31,11 @@ class Staged:
     primary: SessionFacts
 
 
-async def stage(host: SlotHost) -> Staged:
+async def stage(host: SlotHost, limit: LoadLimit) -> Staged:
     """Load the weights and open the primary. Raises LoadFailed, and then leaves nothing of the engine."""
     try:
-        return Staged(host, await _primary(host))
+        with limit.on(host):
+            return Staged(host, await _primary(host))
     except BaseException as fault:
         await abandon(host)
         if not isinstance(fault, Exception):
@@ -41,14 +43,15 @@ async def stage(host: SlotHost) -> Staged:
         raise load_failure(fault) from fault
 
 
-async def build_pool(staged: Staged, spec: ModelSpec, max_slots: int) -> Pool:
+async def build_pool(staged: Staged, spec: ModelSpec, max_slots: int, limit: LoadLimit) -> Pool:
     """Clone the primary until there is a session for each slot.
 
     `max_slots` caps what the session advertises (the audit list). Raises LoadFailed, UnsupportedSlots where the count
     is too large, and then leaves nothing of the engine.
     """
     try:
-        return await _fill(staged, spec.slots, max_slots)
+        with limit.on(staged.host):
+            return await _fill(staged, spec.slots, max_slots)
     except BaseException as fault:
         await abandon(staged.host)
         if not isinstance(fault, Exception):

@@ -89,9 +89,9 @@ class Registrar:
         spec = registration.spec
         try:
             max_slots = self._max_slots_of(spec)
-            host = self._residents.make_host(spec)
-            with self._residents.loading(registration, host):
-                return await build_pool(await stage(host), spec, max_slots)
+            limit = self._residents.load_limit(registration)
+            staged = await stage(self._residents.make_host(spec), limit)
+            return await build_pool(staged, spec, max_slots, limit)
         except UnsupportedSlots as fault:
             raise InvalidRequest(fault.message, param="slots") from fault
 
@@ -149,7 +149,7 @@ class Registrar:
             _require_slots(spec, min(allowed, pool.facts.capacity))
             return None
         if pool is not None and _same_weights(spec, current):
-            with self._residents.loading(registration, pool.host, resident):
+            with self._residents.load_limit(registration, resident).on(pool.host):
                 primary = await pool.host.probe(spec)
             if primary is None:
                 raise LoadFailed("the engine opened no session for the new options")
@@ -162,9 +162,8 @@ class Registrar:
         if not self._residents.has_memory_for(capability.weight_bytes):
             raise InsufficientMemory("there is not enough free memory to try the new model beside the old one")
         spec = registration.spec
-        host = self._residents.make_host(spec)
-        with self._residents.loading(registration, host):
-            staged = await stage(host)
+        limit = self._residents.load_limit(registration)
+        staged = await stage(self._residents.make_host(spec), limit)
         try:
             _require_slots(spec, min(allowed, staged.primary.capacity))
         except AntiphonError:

@@ -75,17 +75,17 @@ class RequestPath:
 
     def _watch(self, admission: Admission, run_timeout_ms: int | None, requests: Sequence[TaskRequest]) -> RunWatch:
         entry, limits = admission.resident.entry, self._ports.engine_limits
-        model_s = seconds(entry.registration.run_timeout_ms)
-        limit_s = effective_timeout_s(seconds(run_timeout_ms), model_s, limits.run_s)
-        # Nobody need be told where nothing is limited, and then the caller waits for one thing only.
-        told = limit_s or limits.load_s or entry.registration.load_timeout_ms
-        return RunWatch(
-            self._ports.clock,
-            limit_s,
-            requests,
-            partial(self._residents.failed, entry, "run"),
-            asyncio.get_running_loop().create_future() if told else None,
-        )
+        try:
+            model_s = seconds(entry.registration.run_timeout_ms)
+            limit_s = effective_timeout_s(seconds(run_timeout_ms), model_s, limits.run_s)
+            # Nobody need be told where nothing is limited, and then the caller waits for one thing only.
+            told = limit_s or limits.load_s or entry.registration.load_timeout_ms
+            on_overdue = partial(self._residents.failed, entry, "run")
+            future = asyncio.get_running_loop().create_future() if told else None
+            return RunWatch(self._ports.clock, limit_s, requests, on_overdue, future)
+        except BaseException:
+            self._desk.release(admission.lease)
+            raise
 
     async def _attended(self, work: Coroutine[Any, Any, T], watch: RunWatch) -> T:
         """Await owned work; a caller that is cancelled detaches and lets the engine know (rule 1)."""

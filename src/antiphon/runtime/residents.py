@@ -21,7 +21,7 @@ from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.owned import OwnedTasks, Told, log_unheard, tell
 from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, load_failure, stage
 from antiphon.runtime.room import WaitingRoom
-from antiphon.runtime.watch import limited, load_limited
+from antiphon.runtime.watch import LoadLimit, limited
 from antiphon.runtime.wiring import RuntimePorts
 from antiphon.vocabulary.errors import (
     AntiphonError,
@@ -168,12 +168,8 @@ class Residents:
         except Exception as fault:
             raise load_failure(fault) from fault
 
-    @contextmanager
-    def loading(self, registration: Registration, host: SlotHost, resident: Resident | None = None) -> Iterator[None]:
-        """Limit what the engine may take to load in this block; raises LoadFailed for what was killed for that.
-
-        What cannot be killed goes on, and those who hear of the `resident` need not wait for it.
-        """
+    def load_limit(self, registration: Registration, resident: Resident | None = None) -> LoadLimit:
+        """What the engine may take to load; those who hear of the `resident` need not wait for what goes on after."""
 
         def overdue(fault: Callable[[], AntiphonError]) -> None:
             if resident is not None:
@@ -182,8 +178,7 @@ class Residents:
                     tell(told, fault)
 
         limit_s = effective_timeout_s(None, seconds(registration.load_timeout_ms), self._ports.engine_limits.load_s)
-        with load_limited(self._ports.clock, limit_s, host, overdue):
-            yield
+        return LoadLimit(self._ports.clock, limit_s, overdue)
 
     def has_memory_for(self, needed_bytes: int) -> bool:
         """Whether a load would leave the free memory that the configuration wants."""
@@ -263,9 +258,8 @@ class Residents:
         entry = resident.entry
         evictions: list[asyncio.Task[None]] = []
         try:
-            if entry.state is ModelState.UNLOADED:
-                await self._make_room(resident, staged, evictions)
-            pool = await self._build_guarded(resident, staged, evictions)
+            limit = await self._make_room(resident, staged, evictions)
+            pool = await self._build_guarded(resident, staged, evictions, limit)
             try:
                 self.publish(resident, pool)
             except BaseException:
@@ -285,14 +279,18 @@ class Residents:
 
     async def _make_room(
         self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
-    ) -> None:
+    ) -> LoadLimit:
+        """Take a place, unless one that is reconfigured has one; what comes afterwards is limited by the result."""
         try:
-            self._require_rested(resident)
-            await self._room.enter(partial(self._reserve, resident, evictions), self._no_room)
+            limit = self.load_limit(resident.entry.registration, resident)
+            if resident.entry.state is ModelState.UNLOADED:
+                self._require_rested(resident)
+                await self._room.enter(partial(self._reserve, resident, evictions), self._no_room)
         except BaseException:
             if staged is not None:
                 await abandon(staged.host)
             raise
+        return limit
 
     def _no_room(self) -> ServerBusy:
         told = "the models that are loaded are all in use (max_loaded_models)"
@@ -320,18 +318,18 @@ class Residents:
         return True
 
     async def _build_guarded(
-        self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
+        self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]", limit: LoadLimit
     ) -> Pool:
         """Build a pool once there is memory for it: checks and loads take turns, evictions are waited for outside.
 
         `evictions` were made for this load already; no more are made before the memory of these is freed.
         """
         if staged is not None or not self._ports.limits.min_free_memory_bytes:
-            return await self._build(resident, staged)
+            return await self._build(resident, staged, limit)
         while True:
             async with self._cold_loads:
                 if self.has_memory_for(resident.entry.capability.weight_bytes):
-                    return await self._build(resident, staged)
+                    return await self._build(resident, staged, limit)
                 evictions = evictions or self._evict_some(self.eviction_plan(resident.entry).candidates, 1)
             if not evictions:
                 raise InsufficientMemory(
@@ -341,11 +339,11 @@ class Residents:
             await asyncio.wait(evictions)
             evictions = []
 
-    async def _build(self, resident: Resident, staged: Staged | None) -> Pool:
-        registration = resident.entry.registration
-        host = self.make_host(registration.spec) if staged is None else staged.host
-        with self.loading(registration, host, resident):
-            return await build_pool(staged or await stage(host), registration.spec, resident.max_slots)
+    async def _build(self, resident: Resident, staged: Staged | None, limit: LoadLimit) -> Pool:
+        spec = resident.entry.registration.spec
+        if staged is None:
+            staged = await stage(self.make_host(spec), limit)
+        return await build_pool(staged, spec, resident.max_slots, limit)
 
     def _evict_some(self, candidates: Iterable[Entry], count: int) -> "list[asyncio.Task[None]]":
         """Retire as many of these as are idle, `count` at most, the first ones first."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
 from antiphon.ports.clock import Clock, Timer
@@ -49,7 +50,7 @@ class RunWatch:
     def running(self, host: SlotHost) -> Iterator[None]:
         """The engine owes something in this block: the limit runs anew in each."""
         if self._limit_s and not self._overdue:
-            self._alarm = self._clock.call_at(self._clock.now() + self._limit_s, lambda: self._ring(host))
+            self._alarm = self._clock.call_at(self._clock.now() + self._limit_s, partial(self._ring, host))
         try:
             yield
         finally:
@@ -120,33 +121,37 @@ def limited(clock: Clock, limit_s: float, ring: Callable[[], None]) -> Iterator[
         alarm.cancel()
 
 
-@contextmanager
-def load_limited(
-    clock: Clock, limit_s: float, host: SlotHost, overdue: Callable[[Callable[[], AntiphonError]], None]
-) -> Iterator[None]:
-    """Kill a host whose load takes longer than `limit_s` seconds, and make its death a LoadFailed.
+class LoadLimit:
+    """Kills a host whose load takes longer than `limit_s` seconds, 0 for no limit, and makes its death a LoadFailed.
 
     A host that cannot be killed loads on, and `overdue` is told what its callers get meanwhile.
     """
-    rang = False
 
-    def ring() -> None:
-        nonlocal rang
-        rang = True
+    def __init__(self, clock: Clock, limit_s: float, overdue: Callable[[Callable[[], AntiphonError]], None]) -> None:
+        self._clock = clock
+        self._limit_s = limit_s
+        self._overdue = overdue
+        self._rang = False
+
+    @contextmanager
+    def on(self, host: SlotHost) -> Iterator[None]:
+        """Limit a part of the load that is done in this block."""
+        try:
+            with limited(self._clock, self._limit_s, partial(self._ring, host)):
+                yield
+        except WorkerDied as death:
+            if self._rang:
+                raise self._fault() from death
+            raise
+
+    def _ring(self, host: SlotHost) -> None:
+        self._rang = True
         host.kill()
         if not host.killable:
-            overdue(fault)
+            self._overdue(self._fault)
 
-    def fault() -> LoadFailed:
-        return LoadFailed(f"the model did not load within {limit_s * 1000:g} ms (load_timeout_ms)")
-
-    try:
-        with limited(clock, limit_s, ring):
-            yield
-    except WorkerDied as death:
-        if rang:
-            raise fault() from death
-        raise
+    def _fault(self) -> LoadFailed:
+        return LoadFailed(f"the model did not load within {self._limit_s * 1000:g} ms (load_timeout_ms)")
 
 
 async def _next(flow: AsyncIterator[T]) -> T:
