@@ -88,10 +88,31 @@ async def test_an_upload_beyond_the_budget_is_refused_and_gives_all_back(codec):
 
 
 async def test_what_a_refused_upload_held_is_back_while_its_error_still_lives(codec):
+    first = await codec.decode(wav(500_000))
     with pytest.raises(ServerBusy) as caught:
+        await codec.decode(wav(900_000))
+    assert await codec.settled() == 2_000_000
+    del first
+    assert caught.value.__traceback__ is not None
+
+
+async def test_an_upload_that_is_more_than_the_whole_budget_is_too_large_whoever_else_is_there(codec):
+    with pytest.raises(TooLarge, match="max_pending_audio_mb"):
         await codec.decode(wav(800_000, channels=2))  # 6.4 MB of a budget of 4
     assert await codec.settled() == 0
-    assert caught.value.__traceback__ is not None
+
+
+async def test_an_upload_that_needs_the_whole_budget_to_the_last_byte_has_it(codec):
+    pcm = await codec.decode(wav(MIB, rate=32_000))
+    assert await codec.settled() == 4 * MIB
+    del pcm
+
+
+async def test_what_is_left_of_a_step_can_still_be_used(codec):
+    first = await codec.decode(wav(600_000))
+    second = await codec.decode(wav(440_000))  # together 34 kB less than the budget
+    assert await codec.settled() == 4_160_000
+    del first, second
 
 
 async def test_what_a_damaged_upload_held_is_back_while_its_error_still_lives():

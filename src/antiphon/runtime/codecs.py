@@ -1,6 +1,7 @@
 """The codec of thread isolation: a bounded crew decodes and encodes, within one budget of decoded audio."""
 
 import asyncio
+import math
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import BinaryIO
@@ -8,10 +9,11 @@ from typing import BinaryIO
 from antiphon.audio.convert import convert
 from antiphon.audio.decode import DecodeLimits, decode
 from antiphon.audio.encode import StreamEncoder, encode
+from antiphon.audio.limits import FIELD
 from antiphon.ports.codec import AudioFormat, Encoded
 from antiphon.runtime.hosts.crew import Crew, report
 from antiphon.vocabulary.audio import Pcm
-from antiphon.vocabulary.errors import ServerBusy
+from antiphon.vocabulary.errors import ServerBusy, TooLarge
 
 _STEP_BYTES = 1024 * 1024
 """How much a decode asks the budget for at a time; what it did not need goes back at its end."""
@@ -79,10 +81,20 @@ class _Budget:
         self._limit_bytes = limit_bytes
         self._taken_bytes = 0
 
-    def take(self, size_bytes: int) -> None:
-        if self._limit_bytes and self._taken_bytes + size_bytes > self._limit_bytes:
+    def take(self, needed_bytes: int, held_bytes: int) -> int:
+        """Give an upload that holds some what it needs, and a whole step where there is one; the size given.
+
+        Raises TooLarge for one that would not fit if it were alone, ServerBusy while the others are in its way.
+        """
+        left_bytes = self._limit_bytes - self._taken_bytes if self._limit_bytes else math.inf
+        if self._limit_bytes and held_bytes + needed_bytes > self._limit_bytes:
+            told = "the audio is too large: decoded it takes more than all uploads together may (max_pending_audio_mb)"
+            raise TooLarge(told, param=FIELD)
+        if needed_bytes > left_bytes:
             raise ServerBusy("too much audio waits already (max_pending_audio_mb)")
+        size_bytes = int(min(max(needed_bytes, _STEP_BYTES), left_bytes))
         self._taken_bytes += size_bytes
+        return size_bytes
 
     def give(self, size_bytes: int) -> None:
         self._taken_bytes -= size_bytes
@@ -102,7 +114,7 @@ class _Share:
         self._used_bytes += size_bytes
         if self._used_bytes > self._held_bytes:
             answer: Future[None] = Future()
-            self._loop.call_soon_threadsafe(self._take, max(self._used_bytes - self._held_bytes, _STEP_BYTES), answer)
+            self._loop.call_soon_threadsafe(self._take, self._used_bytes - self._held_bytes, answer)
             answer.result()
 
     def give_back(self) -> None:
@@ -118,11 +130,10 @@ class _Share:
     def __del__(self) -> None:
         self.give_back()
 
-    def _take(self, size_bytes: int, answer: "Future[None]") -> None:
+    def _take(self, needed_bytes: int, answer: "Future[None]") -> None:
         try:
-            self._budget.take(size_bytes)
-        except ServerBusy as refusal:
+            self._held_bytes += self._budget.take(needed_bytes, self._held_bytes)
+        except (ServerBusy, TooLarge) as refusal:
             answer.set_exception(refusal)
         else:
-            self._held_bytes += size_bytes
             answer.set_result(None)
