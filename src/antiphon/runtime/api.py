@@ -76,10 +76,11 @@ class Unloaded:
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
-    """A model as status shows it. The last four are None where the runtime does not report them.
+    """A model as status shows it. The four before the last are None where the runtime does not report them.
 
     `loaded` says whether a pool is published; one that is to be replaced still is, until it is retired.
     `max_parallel_slots` is None until a pool is published, and again once it is retired (rule.status_fields).
+    `resident_bytes` is what the model's process was last seen to take; None where it has none, or was not measured yet.
     """
 
     registration: Registration
@@ -91,6 +92,7 @@ class ModelView:
     active_slots: int | None = None
     queued_requests: int | None = None
     max_parallel_slots: int | None = None
+    resident_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

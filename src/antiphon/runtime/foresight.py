@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from antiphon.runtime.api import Foresight
 from antiphon.runtime.leases import LeaseDesk
-from antiphon.runtime.residents import Resident, Residents
+from antiphon.runtime.resident import Resident
+from antiphon.runtime.residents import Residents
 from antiphon.runtime.wiring import RuntimePorts
 from antiphon.vocabulary.spec import Capability, ModelSpec
 
@@ -34,14 +35,16 @@ class Planner:
         unchanged = resident is not None and spec in (None, resident.entry.registration.spec)
         loaded = resident is not None and resident.pool is not None
         stays = unchanged and loaded
+        wanted = spec if resident is None or spec is not None else resident.entry.registration.spec
+        needed_bytes = capability.weight_bytes if wanted is None else self._residents.needed_bytes(wanted, capability)
         tried_beside = loaded and spec is not None and spec.slots > 1  # and nobody leaves for that
         return Foresight(
             waits_for=tuple(name for it in known for name in self._waits_for(it, prefix=False)),
-            evicts=() if stays or tried_beside else self._evicts(resident, capability),
+            evicts=() if stays or tried_beside else self._evicts(resident, needed_bytes),
             loads=() if stays else (model_id,),
             unloads=(model_id,) if loaded and not stays else (),
             free_bytes=self._ports.memory.available_bytes(),
-            needed_bytes=0 if stays else capability.weight_bytes,
+            needed_bytes=0 if stays else needed_bytes,
             estimate_s=self._longest_wait_s(known),
         )
 
@@ -52,12 +55,12 @@ class Planner:
         names += [f"waiter:{view.waiting}"] if view.waiting else []
         return [f"{resident.entry.id}/{name}" for name in names] if prefix else names
 
-    def _evicts(self, newcomer: Resident | None, capability: Capability) -> tuple[str, ...]:
+    def _evicts(self, newcomer: Resident | None, needed_bytes: int) -> tuple[str, ...]:
         """The idle models that would leave, least recently used first: for their places, then for their memory."""
         plan = self._residents.eviction_plan(None if newcomer is None else newcomer.entry)
         idle = [entry for entry in plan.candidates if self._desk.is_idle(entry.id)]
         leaving = plan.excess
-        missing_bytes = self._residents.missing_bytes(capability.weight_bytes)
+        missing_bytes = self._residents.missing_bytes(needed_bytes)
         missing_bytes -= sum(entry.capability.weight_bytes for entry in idle[:leaving])
         if newcomer is not None and newcomer.pool is not None:
             missing_bytes -= newcomer.entry.capability.weight_bytes

@@ -25,7 +25,8 @@ from antiphon.runtime.owned import OwnedTasks, Told, all_of, log_unheard
 from antiphon.runtime.pool import Pool, abandon
 from antiphon.runtime.registration import Registrar
 from antiphon.runtime.requests import Admission, RequestPath
-from antiphon.runtime.residents import Resident, Residents
+from antiphon.runtime.resident import Resident
+from antiphon.runtime.residents import Residents
 from antiphon.runtime.streams import LeasedStream
 from antiphon.runtime.wiring import RuntimePorts
 from antiphon.vocabulary.errors import AntiphonError, ShuttingDown
@@ -181,8 +182,11 @@ class ModelRuntime:
         raise NotImplementedError
 
     def _view(self, entry: Entry) -> ModelView:
-        loaded = entry.facts is not None
-        return ModelView(entry.registration, entry.capability, entry.state, entry.last_error, loaded)
+        loaded, resident = entry.facts is not None, self._residents.get(entry.id)
+        used_bytes = None if resident is None else resident.used_bytes
+        return ModelView(
+            entry.registration, entry.capability, entry.state, entry.last_error, loaded, resident_bytes=used_bytes
+        )
 
     def _status(self, entry: Entry) -> ModelStatus:
         gate, mean_s = self._desk.view(entry.id), self._desk.run_times(entry.id).mean_run_s
@@ -258,8 +262,8 @@ class ModelRuntime:
         If the entry has changed meanwhile, what was built is for nothing, and the ordinary way is taken.
         """
         seen = resident.entry.metadata
-        with self._residents.beside(resident, capability.weight_bytes):
-            built: list[Pool] = [await self._registrar.build_aside(registration)]
+        with self._residents.beside(resident):
+            built: list[Pool] = [await self._registrar.build_aside(registration, capability)]
 
             async def swap(resident: Resident, lease: Lease) -> None:
                 if resident.entry.metadata is seen and resident.pool is not None:

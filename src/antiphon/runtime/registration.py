@@ -15,11 +15,11 @@ from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, stage
-from antiphon.runtime.residents import Resident, Residents
+from antiphon.runtime.resident import Resident
+from antiphon.runtime.residents import Residents
 from antiphon.vocabulary.errors import (
     AntiphonError,
     ConfigError,
-    InsufficientMemory,
     InvalidRequest,
     LoadFailed,
     UnsupportedSlots,
@@ -84,14 +84,16 @@ class Registrar:
         await self._retire_and_commit(resident, lease, registration, capability, staged)
         await self.load(resident, staged)
 
-    async def build_aside(self, registration: Registration) -> Pool:
+    async def build_aside(self, registration: Registration, capability: Capability) -> Pool:
         """Build the whole replacement beside the working pool; whatever fails, that one is untouched."""
         spec = registration.spec
         try:
             max_slots = self._max_slots_of(spec)
             limit = self._residents.load_limit(registration)
-            staged = await stage(self._residents.make_host(spec), limit)
-            return await build_pool(staged, spec, max_slots, limit)
+            refusal = "there is not enough free memory for a second pool beside the first"
+            with self._residents.reserved_at_once(spec, capability, refusal):
+                staged = await stage(self._residents.make_host(spec), limit)
+                return await build_pool(staged, spec, max_slots, limit)
         except UnsupportedSlots as fault:
             raise InvalidRequest(fault.message, param="slots") from fault
 
@@ -159,11 +161,10 @@ class Registrar:
 
     async def _stage_checked(self, registration: Registration, capability: Capability, allowed: int) -> Staged:
         """Load the new weights beside the old ones to learn their capacity; nothing is evicted for that."""
-        if not self._residents.has_memory_for(capability.weight_bytes):
-            raise InsufficientMemory("there is not enough free memory to try the new model beside the old one")
-        spec = registration.spec
-        limit = self._residents.load_limit(registration)
-        staged = await stage(self._residents.make_host(spec), limit)
+        spec, limit = registration.spec, self._residents.load_limit(registration)
+        refusal = "there is not enough free memory to try the new model beside the old one"
+        with self._residents.reserved_at_once(spec, capability, refusal):
+            staged = await stage(self._residents.make_host(spec), limit)
         try:
             _require_slots(spec, min(allowed, staged.primary.capacity))
         except AntiphonError:

@@ -14,7 +14,8 @@ from antiphon.runtime.api import BatchInference, BoundModel, Inference, Timing
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.owned import AbandonedError, OwnedTasks
 from antiphon.runtime.pool import Pool
-from antiphon.runtime.residents import Resident, Residents
+from antiphon.runtime.resident import Resident
+from antiphon.runtime.residents import Residents
 from antiphon.runtime.streams import LeasedStream, StreamEnding
 from antiphon.runtime.watch import RunWatch, WatchedFlow
 from antiphon.runtime.wiring import RuntimePorts
@@ -183,6 +184,7 @@ class RequestPath:
 
     def _succeeded(self, resident: Resident) -> None:
         resident.crashes = CrashRecord()
+        self._residents.sample(resident)
 
     def _stream_over(self, admission: Admission, run_s: Callable[[], float]) -> None:
         """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""

@@ -1,25 +1,27 @@
 """What is in memory: loading a model whole, making room for it, freeing it. It takes no lease but an eviction's."""
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 
 from antiphon.admission.gate import Lease
 from antiphon.admission.policy import effective_timeout_s, seconds
-from antiphon.ports.clock import Timer
 from antiphon.ports.host import SlotHost
-from antiphon.residency.crashes import CrashRecord
 from antiphon.residency.eviction import EvictionPlan, plan_eviction
 from antiphon.residency.idle import idle_deadline
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry, Registry
 from antiphon.runtime.deaths import DIED, Deaths
+from antiphon.runtime.footprints import Footprints
 from antiphon.runtime.leases import LeaseDesk
-from antiphon.runtime.owned import OwnedTasks, Told, log_unheard, tell
+from antiphon.runtime.owned import OwnedTasks, log_unheard, tell
 from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, load_failure, stage
+from antiphon.runtime.reservations import MemoryGuard
+from antiphon.runtime.resident import Resident
 from antiphon.runtime.room import WaitingRoom
 from antiphon.runtime.watch import LoadLimit, limited
 from antiphon.runtime.wiring import RuntimePorts
@@ -31,35 +33,8 @@ from antiphon.vocabulary.errors import (
     ShuttingDown,
     WorkerDied,
 )
-from antiphon.vocabulary.spec import ModelSpec, Registration
+from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import ModelState, Operation
-
-
-class Resident:
-    """One registered model at run time: its entry, its pool while there is one, and the one attempt to load it."""
-
-    __slots__ = ("attempt", "crashes", "entry", "hearers", "idle_alarm", "max_slots", "pool")
-
-    def __init__(self, entry: Entry, max_slots: int) -> None:
-        self.entry = entry
-        self.max_slots = max_slots
-        self.pool: Pool | None = None
-        self.attempt: asyncio.Task[Pool] | None = None
-        self.idle_alarm: Timer | None = None
-        self.crashes = CrashRecord()
-        self.hearers: set[Told] = set()
-
-    @contextmanager
-    def hearing(self, told: Told | None) -> Iterator[None]:
-        """Have somebody told, in this block, when a load of this model takes too long and cannot be stopped."""
-        if told is None:
-            yield
-            return
-        self.hearers.add(told)
-        try:
-            yield
-        finally:
-            self.hearers.discard(told)
 
 
 class Residents:
@@ -72,7 +47,8 @@ class Residents:
         self._desk = desk
         self._tasks = tasks
         self._room = WaitingRoom(ports.clock, ports.limits.residency_wait_s)
-        self._cold_loads = asyncio.Lock()  # guards a memory check and the load that it is for; no admission
+        self._guard = MemoryGuard(ports.memory, ports.limits.min_free_memory_bytes)
+        self._footprints = Footprints(ports.clock, tasks, ports.peaks)
         self._aside: list[Resident] = []  # one for each pool that is being built beside its model's first
         self._deaths = Deaths()
         desk.on_idle = self._became_idle
@@ -120,6 +96,7 @@ class Residents:
             self.take(resident.entry, Step.RETIRE)
         pool, resident.pool = resident.pool, None
         resident.entry.facts = None
+        resident.used_bytes = None
         return pool
 
     async def destroy(self, resident: Resident, pool: Pool | None) -> None:
@@ -150,6 +127,7 @@ class Residents:
         entry = resident.entry
         self.take(entry, Step.PUBLISH)
         resident.pool = pool
+        resident.used_bytes, resident.next_sample = None, -math.inf
         entry.facts = pool.facts
         entry.last_error = None
 
@@ -180,29 +158,34 @@ class Residents:
         limit_s = effective_timeout_s(None, seconds(registration.load_timeout_ms), self._ports.engine_limits.load_s)
         return LoadLimit(self._ports.clock, limit_s, overdue)
 
-    def has_memory_for(self, needed_bytes: int) -> bool:
-        """Whether a load would leave the free memory that the configuration wants."""
-        return not self.missing_bytes(needed_bytes)
+    def needed_bytes(self, spec: ModelSpec, capability: Capability) -> int:
+        """How much memory a load will need, about."""
+        return self._footprints.needed_bytes(spec, capability)
 
     def missing_bytes(self, needed_bytes: int) -> int:
         """How much memory must come free before a load may begin that needs so much; 0 where it may begin now."""
-        floor = self._ports.limits.min_free_memory_bytes
-        return max(0, needed_bytes + floor - self._ports.memory.available_bytes()) if floor else 0
+        return self._guard.missing_bytes(needed_bytes)
+
+    def reserved_at_once(self, spec: ModelSpec, capability: Capability, refusal: str) -> AbstractContextManager[None]:
+        """Reserve the memory of a load that evicts nobody, or raise InsufficientMemory with this message."""
+        return self._guard.reserved_at_once(self.needed_bytes(spec, capability), refusal)
+
+    def sample(self, resident: Resident) -> None:
+        """Measure what a model takes in memory, soon."""
+        self._footprints.sample(resident)
 
     @contextmanager
-    def beside(self, resident: Resident, needed_bytes: int) -> Iterator[None]:
+    def beside(self, resident: Resident) -> Iterator[None]:
         """Count a second pool of a model that is being built beside its first; nothing is evicted for it.
 
         Nor is the model itself meanwhile: its first pool is to work until the second takes its place. Raises ServerBusy
-        or InsufficientMemory where there is no room.
+        where there is no room.
         """
         limit = self._ports.limits.max_loaded_models - len(self._aside) - 1
         if self._ports.limits.max_loaded_models and (
             limit < 1 or plan_eviction(self.registry, resident.entry, limit).excess
         ):
             raise ServerBusy("there is no room for a second pool beside the first (max_loaded_models)")
-        if not self.has_memory_for(needed_bytes):
-            raise InsufficientMemory("there is not enough free memory for a second pool beside the first")
         self._aside.append(resident)
         try:
             yield
@@ -275,6 +258,7 @@ class Residents:
             self._room.retry()
             raise
         resident.attempt = None
+        self.sample(resident)
         return pool
 
     async def _make_room(
@@ -320,17 +304,20 @@ class Residents:
     async def _build_guarded(
         self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]", limit: LoadLimit
     ) -> Pool:
-        """Build a pool once there is memory for it: checks and loads take turns, evictions are waited for outside.
+        """Build a pool once there is memory for it, beside others that fit; evictions are waited for in no queue.
 
         `evictions` were made for this load already; no more are made before the memory of these is freed.
         """
-        if staged is not None or not self._ports.limits.min_free_memory_bytes:
+        if staged is not None or not self._guard.keeps:
             return await self._build(resident, staged, limit)
+        needed_bytes = self.needed_bytes(resident.entry.registration.spec, resident.entry.capability)
         while True:
-            async with self._cold_loads:
-                if self.has_memory_for(resident.entry.capability.weight_bytes):
+            if await self._guard.reserve(needed_bytes):
+                try:
                     return await self._build(resident, staged, limit)
-                evictions = evictions or self._evict_some(self.eviction_plan(resident.entry).candidates, 1)
+                finally:
+                    self._guard.release(needed_bytes)
+            evictions = evictions or self._evict_some(self.eviction_plan(resident.entry).candidates, 1)
             if not evictions:
                 raise InsufficientMemory(
                     "there is not enough free memory (min_free_memory_mb), and no model is idle",

@@ -10,6 +10,7 @@ from antiphon.ports.host import HostFactory
 from antiphon.ports.memory import MemoryMeter
 from antiphon.ports.observer import Observer
 from antiphon.runtime.audit import audited_slots
+from antiphon.runtime.peaks import PeakMemory
 from antiphon.vocabulary.spec import ModelSpec
 
 
@@ -53,3 +54,4 @@ class RuntimePorts:
     engine_limits: EngineLimits = field(default_factory=EngineLimits)
     max_slots_of: Callable[[ModelSpec], int] = audited_slots
     make_gate: Callable[[str, int], Gate] = Gate
+    peaks: PeakMemory = field(default_factory=PeakMemory)

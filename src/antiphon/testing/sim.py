@@ -70,6 +70,8 @@ class SimWorld:
         self.total_bytes = total_bytes
         self.killable = True
         """Whether hosts are like processes, or like threads: those die only where the script says so."""
+        self.used_bytes: int | None = None
+        """What a measurement of any host finds, where a test wants something else than its weights."""
         self.calls: list[SimCall] = []
         self.violations: list[str] = []
         self.hosts: list[SimHost] = []
@@ -211,8 +213,9 @@ class SimHost:
             self._mortal.die()
 
     async def resident_bytes(self) -> int | None:
-        """The weights' memory; None for a host that has died."""
-        return None if self._mortal.dead else weight_bytes(self.spec) * self.loaded
+        """What it is said to take, or its weights' memory; None for a host that has died."""
+        await asyncio.sleep(0)
+        return None if self._mortal.dead else self._world.used_bytes or weight_bytes(self.spec) * self.loaded
 
     async def advance(self, step: str, slot: int, text: str | None) -> None:
         """Let one step of a stream or batch take its time."""

@@ -83,6 +83,7 @@ def status_json(status: ModelStatus) -> dict[str, object]:
         "waiting": gate.waiting,
         "leases": [_lease_json(lease) for lease in gate.leases],
         "queue": [_waiter_json(waiter, wait_s) for waiter, wait_s in zip(gate.queue, status.estimates_s, strict=True)],
+        "resident_bytes": view.resident_bytes,
         "last_error": view.last_error,
     }
 
