@@ -19,6 +19,8 @@ class CaseName(StrEnum):
     STARTUP = "startup"
     PIPER = "piper"
     WHISPER = "whisper"
+    ISOLATION = "isolation"
+    WORKER_START = "worker-start"
 
 
 def bench(
