@@ -13,6 +13,7 @@ from antiphon.http.app import HttpLimits, Services, create_app
 from antiphon.http.server import Listener, address_of, bind
 from antiphon.observability.log import LogObserver
 from antiphon.packages import default_models_root, installed_registrations
+from antiphon.ports.clock import Clock
 from antiphon.ports.host import SlotHost
 from antiphon.runtime.audit import audited_slots, check_slots
 from antiphon.runtime.clock import LoopClock
@@ -23,6 +24,7 @@ from antiphon.runtime.hosts.thread import ThreadHost
 from antiphon.runtime.memory import SystemMemory
 from antiphon.runtime.models import ModelRuntime
 from antiphon.runtime.parallel import ParallelServerState
+from antiphon.runtime.process_codec import ProcessCodec
 from antiphon.runtime.serial import ServerState
 from antiphon.runtime.wiring import ResidencyLimits, RuntimePorts
 from antiphon.service.models import ModelService
@@ -55,7 +57,7 @@ class Assembly:
     async def close(self) -> None:
         """Let the admitted work end, and free the models."""
         await self.runtime.close()
-        self.codec.close()
+        await self.codec.terminate()
 
 
 def installed_config(models_root: Path | None, flags: dict[str, object], *, parallel_jobs: bool) -> ServerConfig:
@@ -87,11 +89,8 @@ def installed_config(models_root: Path | None, flags: dict[str, object], *, para
 
 def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool) -> Assembly:
     """Put a server together. Every model is inspected, none is loaded; raises ConfigError for one that cannot be."""
-    codec = ThreadCodec(
-        DecodeLimits(max_seconds=config.max_audio_seconds),
-        config.max_pending_audio_mb * _MIB,
-        threads=usable_cores(),
-    )
+    clock = LoopClock()
+    codec = make_codec(config, clock)
 
     def make_host(spec: ModelSpec, on_death: Callable[[], None]) -> SlotHost:
         adapter = finder.find(spec.family)  # an unknown family is refused here, and not by its worker
@@ -105,7 +104,7 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
         min_free_memory_bytes=config.min_free_memory_mb * _MIB,
         residency_wait_s=config.residency_wait_ms / 1000,
     )
-    ports = RuntimePorts(LoopClock(), codec, LogObserver(), make_host, SystemMemory(), config.busy_timeout_ms, limits)
+    ports = RuntimePorts(clock, codec, LogObserver(), make_host, SystemMemory(), config.busy_timeout_ms, limits)
     runtime = ParallelServerState(ports) if parallel_jobs else ServerState(ports)
     for registration in config.registrations():
         capability = inspect(finder, registration)
@@ -132,6 +131,15 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
     return Assembly(config, runtime, codec, services)
 
 
+def make_codec(config: ServerConfig, clock: Clock) -> ThreadCodec:
+    """What decodes and encodes under this configuration."""
+    limits = DecodeLimits(max_seconds=config.max_audio_seconds)
+    pending_bytes = config.max_pending_audio_mb * _MIB
+    if config.isolation is Isolation.PROCESS:
+        return ProcessCodec(limits, pending_bytes, usable_cores(), clock)
+    return ThreadCodec(limits, pending_bytes, usable_cores())
+
+
 def inspect(finder: AdapterFinder, registration: Registration) -> Capability:
     """Ask the adapter what the model can do; raises ConfigError where it is not for this task or mode."""
     spec = registration.spec
@@ -149,6 +157,7 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None]) -> None
 
     async def begin() -> None:
         on_listening(address_of(bound))
+        await assembly.codec.start()
         await assembly.runtime.start()
 
     begun: Callable[[], Awaitable[None]] = begin

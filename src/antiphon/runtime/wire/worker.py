@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -41,15 +41,23 @@ class Listener(Protocol[Told_contra]):
 class WorkerProcess(Generic[Told]):
     """One child process, whose answers are read by `decoder`; `Failed` must be among them.
 
-    `module` is run as `python -m module FD PARENT`: the socket to speak over, and the process to die with. `on_death`
-    is told once that it ended without `end`, when every call under way has heard of it. Start it on the main thread's
-    loop: the kernel ends it with the thread that started it.
+    `module` is run as `python -m module FD PARENT ...`: the socket to speak over, the process to die with, and further
+    `descriptors` that it gets. `on_death` is told once that it ended without `end`, when every call under way has heard
+    of it. Start it on the main thread's loop: the kernel ends it with the thread that started it.
     """
 
-    def __init__(self, name: str, module: str, decoder: Decoder[Told], on_death: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        decoder: Decoder[Told],
+        on_death: Callable[[], None],
+        descriptors: Sequence[int] = (),
+    ) -> None:
         self._name = name
         self._module = module
         self._on_death = on_death
+        self._descriptors = descriptors
         self._channel = Channel(decoder, self._hear, self._silent)
         self._listeners: dict[int, Listener[Told]] = {}
         self._calls = 0
@@ -74,7 +82,7 @@ class WorkerProcess(Generic[Told]):
         chatter = Chatter(self._name)
         try:
             with theirs:
-                self._process = await _spawn(self._module, theirs, printed)
+                self._process = await _spawn(self._module, theirs, printed, self._descriptors)
         except BaseException:
             ours.close()
             os.close(heard)
@@ -97,7 +105,7 @@ class WorkerProcess(Generic[Told]):
         call = self.open(question)
         try:
             self.send(call, order, sounds)
-            with self.following(call, cancellations):
+            with closing(self.following(call, cancellations)):
                 return await question.answer
         finally:
             self.close(call)
@@ -119,14 +127,10 @@ class WorkerProcess(Generic[Told]):
         if call in self._listeners:
             self._channel.send(call, message, sounds)
 
-    def following(self, call: int, cancellations: Sequence[Cancellation]) -> ExitStack:
-        """Let the process know of each of these when it happens, until the stack is closed; the order goes before."""
-        following = ExitStack()
-        for index, cancellation in enumerate(cancellations):
-            follower = partial(self.send, call, Cancel(index))
-            cancellation.follow(follower)
-            following.callback(cancellation.unfollow, follower)
-        return following
+    def following(self, call: int, cancellations: Sequence[Cancellation]) -> "Following":
+        """Let the process know of each of these when it happens; the call's order goes before."""
+        followers = [partial(self.send, call, Cancel(index)) for index in range(len(cancellations))]
+        return Following(cancellations, followers)
 
     def kill(self) -> None:
         """End it now, and every process that it has started and not let go of."""
@@ -181,6 +185,21 @@ class WorkerProcess(Generic[Told]):
         pipe.close()
 
 
+class Following:
+    """Cancellations that are followed until this is closed."""
+
+    def __init__(self, cancellations: Sequence[Cancellation], followers: Sequence[Callable[[], None]]) -> None:
+        self._pairs = tuple(zip(cancellations, followers, strict=True))
+        for cancellation, follower in self._pairs:
+            cancellation.follow(follower)
+
+    def close(self) -> None:
+        """Follow no more; harmless when done twice."""
+        for cancellation, follower in self._pairs:
+            cancellation.unfollow(follower)
+        self._pairs = ()
+
+
 class _Question(Generic[Told]):
     """A call with one answer."""
 
@@ -205,7 +224,9 @@ def worker_died(death: str) -> WorkerDied:
     return WorkerDied(f"the model's worker process has ended: {death}")
 
 
-async def _spawn(module: str, theirs: socket.socket, printed: int) -> asyncio.subprocess.Process:
+async def _spawn(
+    module: str, theirs: socket.socket, printed: int, descriptors: Sequence[int]
+) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-u",
@@ -214,10 +235,11 @@ async def _spawn(module: str, theirs: socket.socket, printed: int) -> asyncio.su
         module,
         str(theirs.fileno()),
         str(os.getpid()),
+        *map(str, descriptors),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=printed,
         stderr=printed,
-        pass_fds=(theirs.fileno(),),
+        pass_fds=(theirs.fileno(), *descriptors),
         start_new_session=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
