@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import uvloop
 
 from antiphon.vocabulary.errors import WorkerDied
 from antiphon.vocabulary.states import Isolation
@@ -218,3 +219,26 @@ def test_a_worker_does_not_outlive_a_server_that_is_killed(checkpoint, steer):
     ended, _, _ = select.select([worker], [], [], HANG_GUARD_S)
     os.close(worker)
     assert ended
+
+
+def test_the_same_holds_on_the_loop_that_the_server_runs_on(checkpoint):
+    async def live_and_die():
+        opened = Opened(checkpoint, Isolation.PROCESS)
+        await opened.slots()
+        pid = opened.host.pid
+        assert (await opened.say("a")).endswith("|a")
+        await streamed(opened.host)
+        checkpoint.set("run.crash", "SIGSEGV")
+        assert "signal 11" in await dies(opened.say("a"))
+        checkpoint.unset("run.crash")
+        await opened.host.terminate()
+        assert (opened.deaths, gone(pid)) == (1, True)
+
+    async def twice():
+        await live_and_die()
+        before = descriptors()  # the loop keeps one of its own from the first time on
+        await live_and_die()
+        assert descriptors() == before
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(twice())

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from antiphon.bench.comparisons import Case, Comparison, Sense, Side
 from antiphon.bench.direct import DirectWork
 from antiphon.bench.gates import GateCycle, SemaphoreCycle
-from antiphon.bench.isolation import isolation, worker_start
+from antiphon.bench.isolation import isolated_engines, isolation, worker_start
 from antiphon.bench.lab import Lab, Server, configured
 from antiphon.bench.load import drive
 from antiphon.bench.material import CLIENTS, NOOP, SENTENCES, clips_of, speech_request, transcription_request
@@ -106,6 +106,7 @@ CASES: Mapping[str, Callable[[Lab], Case]] = {
     "piper": piper,
     "whisper": whisper,
     "isolation": isolation,
+    "isolated-engines": isolated_engines,
     "worker-start": worker_start,
 }
 

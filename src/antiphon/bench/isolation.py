@@ -20,22 +20,19 @@ _SLOTS = 2
 
 
 def isolation(lab: Lab) -> Case:
-    """The same server twice. By the wall clock: half of the work is in another process."""
-    sides: list[Side] = []
-    comparisons: list[Comparison] = []
+    """A request that has nothing to do. By the wall clock: half of the work is in another process."""
+    pair = _pair(lab, "no-op", lab.null_model(), [NOOP] * lab.scale.noop_requests, CLIENTS)
+    return Case("isolation", pair, (_comparison(pair, 0.65),))
 
-    def compare(what: str, model: dict[str, object], requests: Sequence[bytes], clients: int, target: float) -> None:
-        names = [f"{what}, {where}" for where in (Isolation.PROCESS, Isolation.THREAD)]
-        for name, where in zip(names, (Isolation.PROCESS, Isolation.THREAD), strict=True):
-            sides.append(lab.serve([model], parallel=True, isolation=where).warm_side(name, requests, clients))
-        title = f"{what}: process / thread"
-        comparisons.append(Comparison(title, names[0], (names[1],), Sense.RATE, Basis.WALL, target))
 
-    compare("no-op", lab.null_model(), [NOOP] * lab.scale.noop_requests, CLIENTS, 0.65)
-    for model, requests in _engines(lab):
-        fields = {**configured(model), "slots": _SLOTS, "threads": 1}
-        compare(model.family, fields, requests, _SLOTS, 0.97)
-    return Case("isolation", tuple(sides), tuple(comparisons))
+def isolated_engines(lab: Lab) -> Case:
+    """Piper and Whisper, with two slots each."""
+    pairs = [
+        _pair(lab, model.family, {**configured(model), "slots": _SLOTS, "threads": 1}, requests, _SLOTS)
+        for model, requests in _engines(lab)
+    ]
+    sides = tuple(side for pair in pairs for side in pair)
+    return Case("isolated-engines", sides, tuple(_comparison(pair, 0.97) for pair in pairs))
 
 
 def worker_start(lab: Lab) -> Case:
@@ -100,6 +97,20 @@ input()
         with Measured(["-c", self._program]) as process:
             process.wait_for(lambda line: line == "open")
             return Sample(1, time.perf_counter() - started_s, process.cpu_s())
+
+
+def _pair(lab: Lab, what: str, model: dict[str, object], requests: Sequence[bytes], clients: int) -> tuple[Side, Side]:
+    """The same server twice."""
+
+    def side(where: Isolation) -> Side:
+        return lab.serve([model], parallel=True, isolation=where).warm_side(f"{what}, {where}", requests, clients)
+
+    return side(Isolation.PROCESS), side(Isolation.THREAD)
+
+
+def _comparison(pair: tuple[Side, Side], target: float) -> Comparison:
+    ours, theirs = (side.name for side in pair)
+    return Comparison(f"{ours} / {theirs}", ours, (theirs,), Sense.RATE, Basis.WALL, target)
 
 
 def _engines(lab: Lab) -> list[tuple[InstalledModel, list[bytes]]]:

@@ -20,6 +20,7 @@ class CaseName(StrEnum):
     PIPER = "piper"
     WHISPER = "whisper"
     ISOLATION = "isolation"
+    ISOLATED_ENGINES = "isolated-engines"
     WORKER_START = "worker-start"
 
 

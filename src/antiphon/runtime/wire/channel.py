@@ -39,11 +39,12 @@ class Channel(asyncio.BufferedProtocol, Generic[Told]):
         batches = batches_of(call, encoded(message), sounds)
         if call in self._waiting:
             self._waiting[call].append(batches)
-            return
-        self._write(next(batches))
-        if sounds:
+        elif sounds:
             self._waiting[call] = deque([batches])
             self._send_waiting()
+        else:
+            for batch in batches:
+                self._write(batch)
 
     def abort(self) -> None:
         """Close the line at once."""

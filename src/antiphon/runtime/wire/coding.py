@@ -40,5 +40,5 @@ class Decoder(Generic[Told]):
                 told: Told = msgspec.convert(json.loads(bytes(data)), self._kinds)
                 return told
             return self._decoder.decode(data)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, json.JSONDecodeError, RecursionError) as error:
             raise ValueError(f"a message that is none: {error}") from error

@@ -3,7 +3,6 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import Generic, Self, TypeVar
 
 from antiphon.runtime.wire.coding import Message
@@ -11,7 +10,7 @@ from antiphon.runtime.wire.faults import Failed, error_of
 from antiphon.runtime.wire.parcels import Parcel
 from antiphon.runtime.wire.signals import Began, Ended, Grant, Leave
 from antiphon.runtime.wire.window import WINDOW
-from antiphon.runtime.wire.worker import WorkerProcess, worker_died
+from antiphon.runtime.wire.worker import Following, WorkerProcess, worker_died
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.tasks import Cancellation
 
@@ -42,7 +41,7 @@ class RemoteFlow(Generic[Told, T]):
         self._left = False
         self._taken = 0
         self._call = worker.open(self)
-        self._following = ExitStack()
+        self._following: Following | None = None
 
     async def begin(self, order: Message, sounds: Sequence[Pcm]) -> Self:
         """Give the order, and wait until it is prepared; raises what its preparation does."""
@@ -99,7 +98,8 @@ class RemoteFlow(Generic[Told, T]):
 
     def _end(self, fault: Exception | None) -> None:
         self._worker.close(self._call)
-        self._following.close()
+        if self._following is not None:
+            self._following.close()
         self._quiescent.set()
         self._news.set()
         if self._began.done():
