@@ -16,7 +16,7 @@ from antiphon.runtime.models import ModelRuntime
 from antiphon.runtime.owned import AbandonedError
 from antiphon.runtime.parallel import ParallelServerState
 from antiphon.runtime.serial import ServerState
-from antiphon.runtime.wiring import ResidencyLimits, RuntimePorts
+from antiphon.runtime.wiring import EngineLimits, ResidencyLimits, RuntimePorts
 from antiphon.testing.sim import Act, SimCall, SimWorld, capability_of, sim_spec
 from antiphon.testing.sim_codec import SimCodec
 from antiphon.testing.virtual import StalledError, VirtualClock, VirtualLoop
@@ -27,6 +27,7 @@ from antiphon.vocabulary.errors import (
     InvalidRequest,
     LoadFailed,
     ModelNotFound,
+    RunTimeout,
     ServerBusy,
     ShuttingDown,
     UnsupportedSlots,
@@ -35,7 +36,7 @@ from antiphon.vocabulary.errors import (
 from antiphon.vocabulary.spec import ModelSpec, Registration
 from antiphon.vocabulary.states import ModelState
 from antiphon.vocabulary.tasks import Final, Interface, TaskRequest, TaskResult
-from sim_history import FAULTS, Event, History
+from sim_history import FAULTS, HANGS, Event, History
 from sim_journal import Journal, journaled
 
 _MIB = 2**20
@@ -63,6 +64,8 @@ REASONS = (
     "no room in time",
     "no memory",
     "worker died",
+    "run took too long",
+    "load took too long",
     "load failed",
     "too many slots",
     "engine failed",
@@ -145,6 +148,7 @@ class Play:
             self.world,
             house.busy_ms,
             limits,
+            EngineLimits(*[house.engine_ms / 1000] * 3),
             max_slots_of=lambda spec: 4,
             make_gate=Gate if gate is None else journaled(gate, self.journal),
         )
@@ -267,6 +271,9 @@ class Play:
             self.armed.setdefault((self._id(event), step), deque()).append(act)
             self.faulty.add(self._id(event))
             return
+        if event.act == "hang":
+            self._hang(self._id(event), event.value)
+            return
         if event.act == "kill":
             self._kill(self._id(event), event.value)
             return
@@ -284,6 +291,13 @@ class Play:
         hosts = [host for host in self.world.hosts if host.spec.id == model_id]
         if hosts and value % 4:
             hosts[value % len(hosts)].kill()
+
+    def _hang(self, model_id: str, value: int) -> None:
+        """Have a model's next call of a kind never end: somebody must end it."""
+        if self.house.engine_ms:
+            self.killed = True
+            step = HANGS[value % len(HANGS)]
+            self.armed.setdefault((model_id, step), deque()).append(Act(held=asyncio.Event()))
 
     async def _client(self, at: int, event: Event) -> None:
         name = f"r{at}"
@@ -313,6 +327,10 @@ class Play:
             case WorkerDied():
                 too_often = _REFUSALS["times in a row"] if "times in a row" in refusal.message else "worker died"
                 return too_often, self.killed
+            case RunTimeout():
+                return "run took too long", bool(house.engine_ms)
+            case LoadFailed() if "load_timeout_ms" in refusal.message:
+                return "load took too long", bool(house.engine_ms)
             case InsufficientMemory():
                 return "no memory", house.memory < 1000
             case ServerBusy():

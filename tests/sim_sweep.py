@@ -1,8 +1,8 @@
 """Failpoints: one operation on a runtime in virtual time, disturbed once at the k-th place, for every k.
 
-Four ways to disturb: the caller leaves at the k-th step of the loop; the oldest host dies there; the k-th call to a host
-fails, after it was waited for; the k-th call from the runtime into the core or a port raises at once. Giving back is
-exempt from the last: what releases, withdraws, expires or closes cannot fail, by contract.
+Four ways to disturb: the caller leaves at the k-th step of the loop; the oldest host dies there; the k-th call to a
+host fails, after it was waited for; the k-th call from the runtime into the core or a port raises at once. Giving back
+is exempt from the last: what releases, withdraws, expires or closes cannot fail, by contract.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _MOST = 1000
 _START = 4
 """A coroutine's frame that has come further than this is resumed, not called."""
 _GIVING_BACK = frozenset({"release", "withdraw", "expire", "close", "aclose", "terminate"})
-_UNDOING = frozenset({"release", "give_up", "_ring", "abandon", "destroy", "close", "drop_gate", "schedule"})
+_UNDOING = frozenset({"release", "give_up", "_ring", "abandon", "destroy", "_died", "close", "drop_gate", "schedule"})
 """What the runtime does to give back or take back: calls from within it are exempt too."""
 _HEARING = frozenset({"transitioned", "failed"})
 """An observer must not raise."""

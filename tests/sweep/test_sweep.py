@@ -13,7 +13,19 @@ WAYS = ("leaves", "fails", "raises")
 """How places are noted; a host dies wherever a caller leaves."""
 _KEPT = 0.8
 """The share of the places noted that must still be there: a call less is no lost coverage, a phase less is."""
-_SWEPT_MODULES = ("leases", "models", "owned", "pool", "registration", "requests", "residents", "room", "streams")
+_SWEPT_MODULES = (
+    "leases",
+    "models",
+    "owned",
+    "pool",
+    "registration",
+    "requests",
+    "reservations",
+    "residents",
+    "room",
+    "streams",
+    "watch",
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -69,8 +81,8 @@ _AFTER_A_FAULT = "only after the core has raised: no sweep disturbs twice"
 NEVER_SUSPENDED = {
     ("leases", "granted"): "asyncio cannot show what waits below a claim; those who await claims are shown",
     ("requests", "_open_flow", "flow.aclose"): _AFTER_A_FAULT,
-    ("registration", "_retire_and_commit", "abandon"): _AFTER_A_FAULT,
-    ("residents", "_load", "abandon"): _AFTER_A_FAULT,
+    ("registration", "_retire_and_commit", "staged.abandon"): _AFTER_A_FAULT,
+    ("residents", "_load", "pool.abandon"): _AFTER_A_FAULT,
 }
 """Awaits at which nobody can be found waiting, and why."""
 

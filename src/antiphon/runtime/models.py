@@ -22,7 +22,7 @@ from antiphon.runtime.api import (
 from antiphon.runtime.foresight import Planner
 from antiphon.runtime.leases import Claim, LeaseDesk
 from antiphon.runtime.owned import OwnedTasks, Told, all_of, log_unheard
-from antiphon.runtime.pool import Pool, abandon
+from antiphon.runtime.pool import Pool
 from antiphon.runtime.registration import Registrar
 from antiphon.runtime.requests import Admission, RequestPath
 from antiphon.runtime.resident import Resident
@@ -106,7 +106,7 @@ class ModelRuntime:
         """Add a model, or replace the registration of one, and have it in memory."""
         self._require_open()
         spec = registration.spec
-        capability = await self._tasks.attend(self._registrar.inspect(spec))
+        capability = await self._tasks.attend(self._registrar.inspect(registration))
         self._require_open()
         resident = self._residents.get(spec.id)  # only now: inspecting awaited, and another may have come first
         if resident is None:
@@ -125,7 +125,7 @@ class ModelRuntime:
         if registration is None:
             entry = self._find(model_id).entry
             return self._planner.of_load(model_id, None, entry.capability)
-        capability = await self._tasks.attend(self._registrar.inspect(registration.spec))
+        capability = await self._tasks.attend(self._registrar.inspect(registration))
         return self._planner.of_load(model_id, registration.spec, capability)
 
     def foresee_unload(self, model_ids: Sequence[str] | None = None) -> tuple[Foresight, Unloaded]:
@@ -271,7 +271,7 @@ class ModelRuntime:
                     built.clear()
                     await self._residents.destroy(resident, old)
                 else:
-                    await abandon(built.pop().host)
+                    await built.pop().abandon()
                     await self._registrar.replace(resident, lease, registration, capability)
 
             try:
@@ -280,7 +280,7 @@ class ModelRuntime:
                 return await self._act(resident, claim, swap)
             finally:
                 for unused in built:
-                    await abandon(unused.host)
+                    await unused.abandon()
 
     async def _free_in_bulk(self, resident: Resident, claim: Claim, detached: Pool | None) -> None:
         with self._desk.holding(await claim):

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from antiphon.vocabulary.errors import AntiphonError
@@ -43,7 +44,7 @@ class OwnedTasks:
         try:
             if told is None:
                 return await asyncio.shield(task)
-            await asyncio.wait((task, told), return_when=asyncio.FIRST_COMPLETED)
+            await either(task, told)
             if not told.done():
                 return task.result()
             task.add_done_callback(log_unheard)
@@ -71,6 +72,25 @@ class OwnedTasks:
             self._none_runs.set()
         if not task.cancelled():
             task.exception()  # asyncio need not complain where nobody asks for it
+
+
+async def either(first: "asyncio.Future[Any]", second: "asyncio.Future[Any]") -> None:
+    """Wait until one of two has ended; neither is cancelled, and neither is kept, as `asyncio.wait` would keep both."""
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    wake = partial(_wake, ended)
+    first.add_done_callback(wake)
+    second.add_done_callback(wake)
+    try:
+        await ended
+    finally:
+        first.remove_done_callback(wake)
+        second.remove_done_callback(wake)
+        del first, second
+
+
+def _wake(sleeper: "asyncio.Future[None]", _: object) -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)
 
 
 def tell(told: Told | None, fault: Callable[[], AntiphonError]) -> None:

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from antiphon.ports.host import SlotHost
-from antiphon.runtime.watch import LoadLimit
+from antiphon.runtime.watch import LifecycleLimits
 from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, UnsupportedSlots, WorkerDied
 from antiphon.vocabulary.spec import ModelSpec, SessionFacts
 
@@ -17,10 +17,15 @@ class Pool:
 
     host: SlotHost
     facts: SessionFacts
+    limits: LifecycleLimits
 
     async def close(self) -> None:
         """Close the sessions, the weights and the host; the engine's first fault is raised when all is done."""
-        await _close(self.host)
+        await _close(self.host, self.limits)
+
+    async def abandon(self) -> None:
+        """Close it as what is not to be used."""
+        await abandon(self.host, self.limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,40 +34,45 @@ class Staged:
 
     host: SlotHost
     primary: SessionFacts
+    limits: LifecycleLimits
+
+    async def abandon(self) -> None:
+        """Close it as what is not to be used."""
+        await abandon(self.host, self.limits)
 
 
-async def stage(host: SlotHost, limit: LoadLimit) -> Staged:
+async def stage(host: SlotHost, limits: LifecycleLimits) -> Staged:
     """Load the weights and open the primary. Raises LoadFailed, and then leaves nothing of the engine."""
     try:
-        with limit.on(host):
-            return Staged(host, await _primary(host))
+        with limits.loading(host):
+            return Staged(host, await _primary(host), limits)
     except BaseException as fault:
-        await abandon(host)
+        await abandon(host, limits)
         if not isinstance(fault, Exception):
             raise
         raise load_failure(fault) from fault
 
 
-async def build_pool(staged: Staged, spec: ModelSpec, max_slots: int, limit: LoadLimit) -> Pool:
+async def build_pool(staged: Staged, spec: ModelSpec, max_slots: int) -> Pool:
     """Clone the primary until there is a session for each slot.
 
     `max_slots` caps what the session advertises (the audit list). Raises LoadFailed, UnsupportedSlots where the count
     is too large, and then leaves nothing of the engine.
     """
     try:
-        with limit.on(staged.host):
+        with staged.limits.loading(staged.host):
             return await _fill(staged, spec.slots, max_slots)
     except BaseException as fault:
-        await abandon(staged.host)
+        await staged.abandon()
         if not isinstance(fault, Exception):
             raise
         raise load_failure(fault) from fault
 
 
-async def abandon(host: SlotHost) -> None:
+async def abandon(host: SlotHost, limits: LifecycleLimits) -> None:
     """Close what was built and is not to be used; an engine that fails at that is only logged."""
     try:
-        await _close(host)
+        await _close(host, limits)
     except WorkerDied:
         log.debug("what was built for nothing had died before it was closed")
     except Exception:
@@ -95,11 +105,12 @@ async def _fill(staged: Staged, slots: int, max_slots: int) -> Pool:
             raise LoadFailed(f"the engine opened no session for slot {slot}")
         if replace(clone, capacity=staged.primary.capacity) != staged.primary:
             raise LoadFailed(f"the session of slot {slot} is not like the first")
-    return Pool(staged.host, facts)
+    return Pool(staged.host, facts, staged.limits)
 
 
-async def _close(host: SlotHost) -> None:
-    try:
-        await host.close()
-    finally:
-        await host.terminate()
+async def _close(host: SlotHost, limits: LifecycleLimits) -> None:
+    with limits.closing(host):
+        try:
+            await host.close()
+        finally:
+            await host.terminate()

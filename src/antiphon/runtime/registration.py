@@ -36,15 +36,17 @@ class Registrar:
         self._desk = desk
         self._max_slots_of = max_slots_of
 
-    async def inspect(self, spec: ModelSpec) -> Capability:
+    async def inspect(self, registration: Registration) -> Capability:
         """Validate privately: nothing is known of the model afterwards. Raises InvalidRequest."""
+        spec, limits = registration.spec, self._residents.limits_of(registration)
         host = self._inspector(spec)
         try:
-            capability = await host.inspect()
+            with limits.loading(host):
+                capability = await host.inspect()
         except ConfigError as fault:
             raise InvalidRequest(fault.message, param=fault.param or "path") from fault
         finally:
-            await abandon(host)
+            await abandon(host, limits)
         if spec.task not in capability.tasks:
             raise InvalidRequest(f"task is {spec.task}; this model is for {_listed(capability.tasks)}", param="task")
         if spec.mode not in capability.modes:
@@ -89,11 +91,11 @@ class Registrar:
         spec = registration.spec
         try:
             max_slots = self._max_slots_of(spec)
-            limit = self._residents.load_limit(registration)
+            limits = self._residents.limits_of(registration)
             refusal = "there is not enough free memory for a second pool beside the first"
             with self._residents.reserved_at_once(spec, capability, refusal):
-                staged = await stage(self._residents.make_host(spec), limit)
-                return await build_pool(staged, spec, max_slots, limit)
+                staged = await stage(self._residents.make_host(spec), limits)
+                return await build_pool(staged, spec, max_slots)
         except UnsupportedSlots as fault:
             raise InvalidRequest(fault.message, param="slots") from fault
 
@@ -151,24 +153,26 @@ class Registrar:
             _require_slots(spec, min(allowed, pool.facts.capacity))
             return None
         if pool is not None and _same_weights(spec, current):
-            with self._residents.load_limit(registration, resident).on(pool.host):
+            with self._residents.limits_of(registration, resident).loading(pool.host):
                 primary = await pool.host.probe(spec)
             if primary is None:
                 raise LoadFailed("the engine opened no session for the new options")
             _require_slots(spec, min(allowed, primary.capacity))
             return None
-        return await self._stage_checked(registration, capability, allowed)
+        return await self._stage_checked(resident, registration, capability, allowed)
 
-    async def _stage_checked(self, registration: Registration, capability: Capability, allowed: int) -> Staged:
+    async def _stage_checked(
+        self, resident: Resident, registration: Registration, capability: Capability, allowed: int
+    ) -> Staged:
         """Load the new weights beside the old ones to learn their capacity; nothing is evicted for that."""
-        spec, limit = registration.spec, self._residents.load_limit(registration)
+        spec, limits = registration.spec, self._residents.limits_of(registration, resident)
         refusal = "there is not enough free memory to try the new model beside the old one"
         with self._residents.reserved_at_once(spec, capability, refusal):
-            staged = await stage(self._residents.make_host(spec), limit)
+            staged = await stage(self._residents.make_host(spec), limits)
         try:
             _require_slots(spec, min(allowed, staged.primary.capacity))
         except AntiphonError:
-            await abandon(staged.host)
+            await staged.abandon()
             raise
         return staged
 
@@ -187,7 +191,7 @@ class Registrar:
             if resident.entry.state is ModelState.RECONFIGURING:
                 self._residents.take(resident.entry, Step.FAIL)
             if staged is not None:
-                await abandon(staged.host)
+                await staged.abandon()
             raise
 
     def _commit(self, resident: Resident, lease: Lease, registration: Registration, capability: Capability) -> None:

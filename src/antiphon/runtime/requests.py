@@ -125,14 +125,16 @@ class RequestPath:
         asked = [inference.request]
         pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface, watch)
         with watch.running(pool.host):
-            return pool, await pool.host.stream(admission.slot, request, None)
+            flow = await pool.host.stream(admission.slot, request, None)
+        return pool, WatchedFlow(flow, watch, pool.host, partial(self._succeeded, admission.resident))
 
     async def _start_batch(
         self, admission: Admission, batch: BatchInference, watch: RunWatch
     ) -> tuple[Pool, Flow[tuple[int, TaskResult]]]:
         pool, requests = await self._prepare(admission.resident, batch.bind, batch.requests, Interface.BATCH, watch)
         with watch.running(pool.host):
-            return pool, await pool.host.run_batch(admission.slot, requests)
+            flow = await pool.host.run_batch(admission.slot, requests)
+        return pool, WatchedFlow(flow, watch, pool.host, partial(self._succeeded, admission.resident))
 
     async def _open_flow(
         self, admission: Admission, watch: RunWatch, start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]]
@@ -143,9 +145,7 @@ class RequestPath:
             try:
                 load_s = self._ports.clock.now() - loading
                 over = partial(self._stream_over, admission)
-                succeeded = partial(self._succeeded, admission.resident)
-                watched = WatchedFlow(flow, watch, pool.host, succeeded)
-                ending = StreamEnding(watched, over, self._tasks, self._ports.clock)
+                ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
             except BaseException:
                 await flow.aclose()
                 raise

@@ -19,11 +19,11 @@ from antiphon.runtime.deaths import DIED, Deaths
 from antiphon.runtime.footprints import Footprints
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.owned import OwnedTasks, log_unheard, tell
-from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, load_failure, stage
+from antiphon.runtime.pool import Pool, Staged, build_pool, load_failure, stage
 from antiphon.runtime.reservations import MemoryGuard
 from antiphon.runtime.resident import Resident
 from antiphon.runtime.room import WaitingRoom
-from antiphon.runtime.watch import LoadLimit, limited
+from antiphon.runtime.watch import LifecycleLimits
 from antiphon.runtime.wiring import RuntimePorts
 from antiphon.vocabulary.errors import (
     AntiphonError,
@@ -104,13 +104,8 @@ class Residents:
         if pool is None:
             return
         self._room.retry()  # its place is free since it was detached, whatever its teardown takes
-        registration = resident.entry.registration
-        limit_s = effective_timeout_s(
-            None, seconds(registration.teardown_timeout_ms), self._ports.engine_limits.teardown_s
-        )
         try:
-            with limited(self._ports.clock, limit_s, pool.host.kill):
-                await pool.close()
+            await pool.close()
         except Exception as fault:  # noqa: BLE001 (the model is out of use, whatever the fault is)
             self.failed(resident.entry, "unload", fault)
         finally:
@@ -146,8 +141,8 @@ class Residents:
         except Exception as fault:
             raise load_failure(fault) from fault
 
-    def load_limit(self, registration: Registration, resident: Resident | None = None) -> LoadLimit:
-        """What the engine may take to load; those who hear of the `resident` need not wait for what goes on after."""
+    def limits_of(self, registration: Registration, resident: Resident | None = None) -> LifecycleLimits:
+        """How long engines may take; those who hear of the `resident` need not wait for a load that goes on after."""
 
         def overdue(fault: Callable[[], AntiphonError]) -> None:
             if resident is not None:
@@ -155,8 +150,10 @@ class Residents:
                 for told in resident.hearers:
                     tell(told, fault)
 
-        limit_s = effective_timeout_s(None, seconds(registration.load_timeout_ms), self._ports.engine_limits.load_s)
-        return LoadLimit(self._ports.clock, limit_s, overdue)
+        limits = self._ports.engine_limits
+        load_s = effective_timeout_s(None, seconds(registration.load_timeout_ms), limits.load_s)
+        teardown_s = effective_timeout_s(None, seconds(registration.teardown_timeout_ms), limits.teardown_s)
+        return LifecycleLimits(self._ports.clock, load_s, teardown_s, overdue)
 
     def needed_bytes(self, spec: ModelSpec, capability: Capability) -> int:
         """How much memory a load will need, about."""
@@ -211,13 +208,12 @@ class Residents:
         resident = self.get(model_id)
         if resident is None or resident.pool is None or resident.pool.host is not host:
             return
-        resident.crashes = resident.crashes.crashed(self._ports.clock.now())
-        self.failed(resident.entry, "run", WorkerDied(DIED))
-        pool = self.detach(resident)
+        self._tasks.start(resident.pool.abandon()).add_done_callback(log_unheard)
+        self.detach(resident)
         if resident.entry.state is ModelState.UNLOADING:
             self.take(resident.entry, Step.DESTROY)
-        if pool is not None:
-            self._tasks.start(abandon(pool.host)).add_done_callback(log_unheard)
+        self.failed(resident.entry, "run", WorkerDied(DIED))
+        resident.crashes = resident.crashes.crashed(self._ports.clock.now())
         self._room.retry()
 
     def _require_rested(self, resident: Resident) -> None:
@@ -241,12 +237,13 @@ class Residents:
         entry = resident.entry
         evictions: list[asyncio.Task[None]] = []
         try:
-            limit = await self._make_room(resident, staged, evictions)
-            pool = await self._build_guarded(resident, staged, evictions, limit)
+            if entry.state is ModelState.UNLOADED:
+                await self._make_room(resident, staged, evictions)
+            pool = await self._build_guarded(resident, staged, evictions)
             try:
                 self.publish(resident, pool)
             except BaseException:
-                await abandon(pool.host)
+                await pool.abandon()
                 raise
         except BaseException as fault:
             resident.attempt = None
@@ -263,18 +260,14 @@ class Residents:
 
     async def _make_room(
         self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
-    ) -> LoadLimit:
-        """Take a place, unless one that is reconfigured has one; what comes afterwards is limited by the result."""
+    ) -> None:
         try:
-            limit = self.load_limit(resident.entry.registration, resident)
-            if resident.entry.state is ModelState.UNLOADED:
-                self._require_rested(resident)
-                await self._room.enter(partial(self._reserve, resident, evictions), self._no_room)
+            self._require_rested(resident)
+            await self._room.enter(partial(self._reserve, resident, evictions), self._no_room)
         except BaseException:
             if staged is not None:
-                await abandon(staged.host)
+                await staged.abandon()
             raise
-        return limit
 
     def _no_room(self) -> ServerBusy:
         told = "the models that are loaded are all in use (max_loaded_models)"
@@ -302,19 +295,19 @@ class Residents:
         return True
 
     async def _build_guarded(
-        self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]", limit: LoadLimit
+        self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
     ) -> Pool:
         """Build a pool once there is memory for it, beside others that fit; evictions are waited for in no queue.
 
         `evictions` were made for this load already; no more are made before the memory of these is freed.
         """
         if staged is not None or not self._guard.keeps:
-            return await self._build(resident, staged, limit)
+            return await self._build(resident, staged)
         needed_bytes = self.needed_bytes(resident.entry.registration.spec, resident.entry.capability)
         while True:
             if await self._guard.reserve(needed_bytes):
                 try:
-                    return await self._build(resident, staged, limit)
+                    return await self._build(resident, staged)
                 finally:
                     self._guard.release(needed_bytes)
             evictions = evictions or self._evict_some(self.eviction_plan(resident.entry).candidates, 1)
@@ -326,11 +319,12 @@ class Residents:
             await asyncio.wait(evictions)
             evictions = []
 
-    async def _build(self, resident: Resident, staged: Staged | None, limit: LoadLimit) -> Pool:
-        spec = resident.entry.registration.spec
+    async def _build(self, resident: Resident, staged: Staged | None) -> Pool:
+        registration = resident.entry.registration
         if staged is None:
-            staged = await stage(self.make_host(spec), limit)
-        return await build_pool(staged, spec, resident.max_slots, limit)
+            limits = self.limits_of(registration, resident)
+            staged = await stage(self.make_host(registration.spec), limits)
+        return await build_pool(staged, registration.spec, resident.max_slots)
 
     def _evict_some(self, candidates: Iterable[Entry], count: int) -> "list[asyncio.Task[None]]":
         """Retire as many of these as are idle, `count` at most, the first ones first."""

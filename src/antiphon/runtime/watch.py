@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from antiphon.ports.clock import Clock, Timer
 from antiphon.ports.host import Flow, SlotHost
-from antiphon.runtime.owned import Told, tell
+from antiphon.runtime.owned import Told, either, tell
 from antiphon.vocabulary.errors import AntiphonError, LoadFailed, RunTimeout, WorkerDied
 from antiphon.vocabulary.tasks import TaskRequest
 
@@ -108,41 +108,59 @@ class WatchedFlow(Generic[T]):
             self._watch.ended()
 
 
-@contextmanager
-def limited(clock: Clock, limit_s: float, ring: Callable[[], None]) -> Iterator[None]:
-    """Call `ring` if the block takes longer than `limit_s` seconds; 0 is no limit."""
-    if not limit_s:
-        yield
-        return
-    alarm = clock.call_at(clock.now() + limit_s, ring)
-    try:
-        yield
-    finally:
-        alarm.cancel()
+def limited(clock: Clock, limit_s: float, ring: Callable[[], None]) -> "Limit":
+    """Call `ring` if a block takes longer than `limit_s` seconds; 0 is no limit."""
+    return Limit(clock, limit_s, ring)
 
 
-class LoadLimit:
-    """Kills a host whose load takes longer than `limit_s` seconds, 0 for no limit, and makes its death a LoadFailed.
+class Limit:
+    """The time that a block may take: see `limited`."""
 
-    A host that cannot be killed loads on, and `overdue` is told what its callers get meanwhile.
-    """
-
-    def __init__(self, clock: Clock, limit_s: float, overdue: Callable[[Callable[[], AntiphonError]], None]) -> None:
+    def __init__(self, clock: Clock, limit_s: float, ring: Callable[[], None]) -> None:
         self._clock = clock
         self._limit_s = limit_s
+        self._ring = ring
+        self._alarm: Timer | None = None
+
+    def __enter__(self) -> None:
+        if self._limit_s:
+            self._alarm = self._clock.call_at(self._clock.now() + self._limit_s, self._ring)
+
+    def __exit__(self, *exc: object) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+
+class LifecycleLimits:
+    """Kills a host whose load or teardown takes too long; a death that it brings about in a load is a LoadFailed.
+
+    Units: seconds, 0 for no limit. A host that cannot be killed loads on, and `overdue` is told what its callers get
+    meanwhile.
+    """
+
+    def __init__(
+        self, clock: Clock, load_s: float, teardown_s: float, overdue: Callable[[Callable[[], AntiphonError]], None]
+    ) -> None:
+        self._clock = clock
+        self._load_s = load_s
+        self._teardown_s = teardown_s
         self._overdue = overdue
         self._rang = False
 
     @contextmanager
-    def on(self, host: SlotHost) -> Iterator[None]:
-        """Limit a part of the load that is done in this block."""
+    def loading(self, host: SlotHost) -> Iterator[None]:
+        """Limit a part of a load that is done in this block."""
         try:
-            with limited(self._clock, self._limit_s, partial(self._ring, host)):
+            with limited(self._clock, self._load_s, partial(self._ring, host)):
                 yield
         except WorkerDied as death:
             if self._rang:
                 raise self._fault() from death
             raise
+
+    def closing(self, host: SlotHost) -> Limit:
+        """Limit a teardown that is done in this block."""
+        return limited(self._clock, self._teardown_s, host.kill)
 
     def _ring(self, host: SlotHost) -> None:
         self._rang = True
@@ -151,7 +169,7 @@ class LoadLimit:
             self._overdue(self._fault)
 
     def _fault(self) -> LoadFailed:
-        return LoadFailed(f"the model did not load within {self._limit_s * 1000:g} ms (load_timeout_ms)")
+        return LoadFailed(f"the model did not load within {self._load_s * 1000:g} ms (load_timeout_ms)")
 
 
 async def _next(flow: AsyncIterator[T]) -> T:
@@ -162,7 +180,7 @@ async def _first(step: Coroutine[Any, Any, T], told: Told) -> T:
     """Await a step, or go with what is told before it has ended."""
     task = asyncio.ensure_future(step)
     try:
-        await asyncio.wait((task, told), return_when=asyncio.FIRST_COMPLETED)
+        await either(task, told)
         if task.done():
             return task.result()
         fault = told.result()

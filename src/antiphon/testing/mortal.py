@@ -18,6 +18,7 @@ class Mortal:
 
     async def wait(self, until: float | asyncio.Event) -> None:
         """Wait so many seconds, or for an event; raises WorkerDied where the end comes first."""
+        self.require_alive()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         if isinstance(until, asyncio.Event):
