@@ -24,9 +24,10 @@ from antiphon.runtime.hosts.thread import ThreadHost
 from antiphon.runtime.memory import SystemMemory
 from antiphon.runtime.models import ModelRuntime
 from antiphon.runtime.parallel import ParallelServerState
+from antiphon.runtime.peaks import PEAKS_FILE, PeakMemory
 from antiphon.runtime.process_codec import ProcessCodec
 from antiphon.runtime.serial import ServerState
-from antiphon.runtime.wiring import ResidencyLimits, RuntimePorts
+from antiphon.runtime.wiring import EngineLimits, ResidencyLimits, RuntimePorts
 from antiphon.service.models import ModelService
 from antiphon.service.models_root import ModelsRoot
 from antiphon.service.speech import SpeechService
@@ -104,7 +105,18 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
         min_free_memory_bytes=config.min_free_memory_mb * _MIB,
         residency_wait_s=config.residency_wait_ms / 1000,
     )
-    ports = RuntimePorts(clock, codec, LogObserver(), make_host, SystemMemory(), config.busy_timeout_ms, limits)
+    models_root = Path(config.models_root) if config.models_root else default_models_root()
+    ports = RuntimePorts(
+        clock,
+        codec,
+        LogObserver(),
+        make_host,
+        SystemMemory(),
+        config.busy_timeout_ms,
+        limits,
+        EngineLimits(config.run_timeout_ms / 1000, config.load_timeout_ms / 1000, config.teardown_timeout_ms / 1000),
+        peaks=PeakMemory(models_root / PEAKS_FILE),
+    )
     runtime = ParallelServerState(ports) if parallel_jobs else ServerState(ports)
     for registration in config.registrations():
         capability = inspect(finder, registration)
@@ -126,7 +138,7 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
         speech=SpeechService(runtime, codec, config.max_text_chars),
         transcription=TranscriptionService(runtime, codec),
         tasks=TaskService(runtime, codec, config.max_text_chars),
-        models_root=ModelsRoot(Path(config.models_root) if config.models_root else default_models_root()),
+        models_root=ModelsRoot(models_root),
     )
     return Assembly(config, runtime, codec, services)
 

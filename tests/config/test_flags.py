@@ -76,6 +76,9 @@ def written_default(field: str, schema: type[ServerConfig] | type[ModelConfig]) 
     words = {
         "lazy": "lazy_load",
         "busy_timeout_ms": "the server's",
+        "run_timeout_ms": "the server's",
+        "load_timeout_ms": "the server's",
+        "teardown_timeout_ms": "the server's",
         "threads": "cores // slots",
         "isolation": "the server's",
         "models_root": "none",

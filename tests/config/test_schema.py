@@ -28,6 +28,9 @@ def test_an_empty_object_takes_every_default(load: Load) -> None:
         "isolation": Isolation.PROCESS,
         "lazy_load": False,
         "busy_timeout_ms": 300_000,
+        "run_timeout_ms": 0,
+        "load_timeout_ms": 0,
+        "teardown_timeout_ms": 0,
         "max_text_chars": 100_000,
         "max_audio_seconds": 14_400,
         "max_request_body_bytes": 536_870_912,
@@ -41,6 +44,12 @@ def test_an_empty_object_takes_every_default(load: Load) -> None:
         "allowed_audio_roots": (),
         "models": (),
     }
+
+
+def test_a_models_own_limits_are_part_of_its_registration(load_model: Load) -> None:
+    limits = {"run_timeout_ms": 1, "load_timeout_ms": 0, "teardown_timeout_ms": 3}
+    (registration,) = load_model(**limits).registrations()
+    assert {name: getattr(registration, name) for name in limits} == limits
 
 
 def test_a_model_of_the_required_fields_takes_every_default(load_model: Load, home: Path) -> None:
@@ -168,6 +177,9 @@ def test_other_slots_are_refused_with_parallel_jobs(
         ("lazy_load", "false", "wanted true or false; found 'false'"),
         ("ui_management", 0, "wanted true or false; found 0"),
         ("busy_timeout_ms", -1, "wanted whole milliseconds, 0 or more (0 = no bound); found -1"),
+        ("run_timeout_ms", -1, "wanted whole milliseconds, 0 or more (0 = no limit); found -1"),
+        ("load_timeout_ms", True, "wanted whole milliseconds, 0 or more (0 = no limit); found true"),
+        ("teardown_timeout_ms", 1.5, "wanted whole milliseconds, 0 or more (0 = no limit); found 1.5"),
         ("busy_timeout_ms", "5", "wanted whole milliseconds, 0 or more (0 = no bound); found '5'"),
         ("busy_timeout_ms", 2**53, f"wanted whole milliseconds, 0 or more (0 = no bound); found {2**53}"),
         ("max_text_chars", 0, "wanted an integer, 1 or more; found 0"),

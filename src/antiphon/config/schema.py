@@ -25,6 +25,9 @@ _LARGEST = 2**53 - 1
 
 _Positive = Annotated[int, Field(ge=1, le=_LARGEST, description="an integer, 1 or more")]
 _Milliseconds = Annotated[int, Field(ge=0, le=_LARGEST, description="whole milliseconds, 0 or more (0 = no bound)")]
+_LIMIT = "whole milliseconds, 0 or more (0 = no limit)"
+_Limit = Annotated[int, Field(ge=0, le=_LARGEST, description=_LIMIT)]
+_OwnLimit = Annotated[int | None, Field(ge=0, le=_LARGEST, description=_LIMIT)]
 _Count = Annotated[int, Field(ge=0, le=_LARGEST, description="an integer, 0 or more (0 = off)")]
 _Switch = Annotated[bool, Field(description="true or false")]
 _Options = Annotated[dict[str, JsonValue], Field(description=_OPTIONS)]
@@ -62,6 +65,9 @@ class ModelConfig(BaseModel):
     busy_timeout_ms: int | None = Field(
         default=None, ge=0, le=_LARGEST, description="whole milliseconds, 0 or more (0 = no bound)"
     )
+    run_timeout_ms: _OwnLimit = None
+    load_timeout_ms: _OwnLimit = None
+    teardown_timeout_ms: _OwnLimit = None
     threads: int | None = Field(default=None, ge=1, le=1024, description="an integer from 1 to 1024")
     isolation: Isolation | None = Field(default=None, strict=False, description=f"one of {', '.join(Isolation)}")
     load_options: _Options = {}
@@ -113,7 +119,15 @@ class ModelConfig(BaseModel):
             session_options=dict(self.session_options),
             isolation=self.isolation or isolation,
         )
-        return Registration(spec, lazy_load if self.lazy is None else self.lazy, self.busy_timeout_ms, self.pinned)
+        return Registration(
+            spec,
+            lazy_load if self.lazy is None else self.lazy,
+            self.busy_timeout_ms,
+            self.pinned,
+            self.run_timeout_ms,
+            self.load_timeout_ms,
+            self.teardown_timeout_ms,
+        )
 
 
 class ServerConfig(BaseModel):
@@ -130,6 +144,9 @@ class ServerConfig(BaseModel):
     isolation: Isolation = Field(default=Isolation.PROCESS, strict=False, description=f"one of {', '.join(Isolation)}")
     lazy_load: _Switch = False
     busy_timeout_ms: _Milliseconds = 300_000
+    run_timeout_ms: _Limit = 0
+    load_timeout_ms: _Limit = 0
+    teardown_timeout_ms: _Limit = 0
     max_text_chars: _Positive = 100_000
     max_audio_seconds: _Positive = 14_400
     max_request_body_bytes: _Positive = 512 * 1024 * 1024
