@@ -82,6 +82,11 @@ class SlotHost(Protocol):
         """Whether `kill` does anything."""
         ...
 
+    @property
+    def death(self) -> str | None:
+        """How the engine's process ended, in words; None while it lives, and where it has none."""
+        ...
+
     async def resident_bytes(self) -> int | None:
         """Proportional set size of the engine's own process, in bytes; None where it has none."""
         ...

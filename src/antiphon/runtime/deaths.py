@@ -6,8 +6,6 @@ from weakref import WeakSet, ref
 from antiphon.ports.host import SlotHost
 from antiphon.vocabulary.errors import ShuttingDown, WorkerDied
 
-DIED = "the process of the model's engine ended unexpectedly"
-
 
 class Deaths:
     """Knows every host that was made, until nobody holds it any more."""
@@ -35,10 +33,15 @@ class Deaths:
     def require_alive(self, host: SlotHost) -> None:
         """Raise WorkerDied for a host that has died."""
         if host in self._dead:
-            raise WorkerDied(DIED)
+            raise death_of(host)
 
     def kill_all(self) -> None:
         """Kill every host there is, and let none be made any more."""
         self._all_killed = True
         for host in tuple(self._made):
             host.kill()
+
+
+def death_of(host: SlotHost) -> WorkerDied:
+    """What is said of a host that has died."""
+    return WorkerDied(f"the process of the model's engine ended unexpectedly: {host.death or 'nobody knows how'}")

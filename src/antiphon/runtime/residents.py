@@ -15,7 +15,7 @@ from antiphon.residency.eviction import EvictionPlan, plan_eviction
 from antiphon.residency.idle import idle_deadline
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry, Registry
-from antiphon.runtime.deaths import DIED, Deaths
+from antiphon.runtime.deaths import Deaths, death_of
 from antiphon.runtime.footprints import Footprints
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.owned import OwnedTasks, log_unheard, tell
@@ -212,7 +212,7 @@ class Residents:
         self.detach(resident)
         if resident.entry.state is ModelState.UNLOADING:
             self.take(resident.entry, Step.DESTROY)
-        self.failed(resident.entry, "run", WorkerDied(DIED))
+        self.failed(resident.entry, "run", death_of(host))
         resident.crashes = resident.crashes.crashed(self._ports.clock.now())
         self._room.retry()
 
@@ -228,7 +228,8 @@ class Residents:
         self._deaths.kill_all()
 
     def close(self) -> None:
-        """Stop the alarms."""
+        """Stop the alarms, and let go of what is remembered."""
+        self._ports.peaks.close()
         for resident in self:
             if resident.idle_alarm is not None:
                 resident.idle_alarm.cancel()

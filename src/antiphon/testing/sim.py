@@ -212,6 +212,11 @@ class SimHost:
         if self.killable:
             self._mortal.die()
 
+    @property
+    def death(self) -> str | None:
+        """That it died; None while it lives."""
+        return "it was killed" if self._mortal.dead else None
+
     async def resident_bytes(self) -> int | None:
         """What it is said to take, or its weights' memory; None for a host that has died."""
         await asyncio.sleep(0)

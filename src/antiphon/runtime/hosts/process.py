@@ -93,6 +93,11 @@ class ProcessHost:
         """End the process now."""
         self._worker.kill()
 
+    @property
+    def death(self) -> str | None:
+        """How the worker ended, in words; None while it lives."""
+        return self._worker.death
+
     async def resident_bytes(self) -> int | None:
         """Proportional set size of the worker, in bytes."""
         return await self._worker.resident_bytes()

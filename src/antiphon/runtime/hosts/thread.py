@@ -22,6 +22,7 @@ class ThreadHost:
     """`SlotHost` over threads. A call that never returns costs its own slot's thread and nobody else's."""
 
     killable = False
+    death = None
 
     def __init__(self, adapter: Adapter, spec: ModelSpec) -> None:
         self._engine = Engine(adapter, spec)
