@@ -19,7 +19,7 @@ from antiphon.runtime.residents import Residents
 from antiphon.runtime.streams import LeasedStream, StreamEnding
 from antiphon.runtime.watch import RunWatch, WatchedFlow
 from antiphon.runtime.wiring import RuntimePorts
-from antiphon.vocabulary.errors import InvalidRequest, InvariantError
+from antiphon.vocabulary.errors import InvalidRequest, InvariantError, RunTimeout
 from antiphon.vocabulary.tasks import Interface, StreamEvent, TaskRequest, TaskResult
 
 T = TypeVar("T")
@@ -124,17 +124,27 @@ class RequestPath:
     ) -> tuple[Pool, Flow[StreamEvent]]:
         asked = [inference.request]
         pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface, watch)
-        with watch.running(pool.host):
-            flow = await pool.host.stream(admission.slot, request, None)
-        return pool, WatchedFlow(flow, watch, pool.host, partial(self._succeeded, admission.resident))
+        starting = pool.host.stream(admission.slot, request, None)
+        return pool, await self._started(starting, admission, watch, pool)
 
     async def _start_batch(
         self, admission: Admission, batch: BatchInference, watch: RunWatch
     ) -> tuple[Pool, Flow[tuple[int, TaskResult]]]:
         pool, requests = await self._prepare(admission.resident, batch.bind, batch.requests, Interface.BATCH, watch)
-        with watch.running(pool.host):
-            flow = await pool.host.run_batch(admission.slot, requests)
-        return pool, WatchedFlow(flow, watch, pool.host, partial(self._succeeded, admission.resident))
+        return pool, await self._started(pool.host.run_batch(admission.slot, requests), admission, watch, pool)
+
+    async def _started(
+        self, starting: Awaitable[Flow[T]], admission: Admission, watch: RunWatch, pool: Pool
+    ) -> WatchedFlow[T]:
+        flow: Flow[T] | None = None
+        try:
+            with watch.running(pool.host):
+                flow = await starting
+        except RunTimeout:
+            if flow is not None:
+                await flow.aclose()
+            raise
+        return WatchedFlow(flow, watch, pool.host, partial(self._succeeded, admission.resident))
 
     async def _open_flow(
         self, admission: Admission, watch: RunWatch, start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]]

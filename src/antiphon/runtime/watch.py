@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
@@ -39,6 +39,7 @@ class RunWatch:
         self._cancellations = [request.cancellation for request in requests]
         self._on_overdue = on_overdue
         self._overdue = False
+        self._reported = False
         self._alarm: Timer | None = None
 
     def cancel(self) -> None:
@@ -48,14 +49,23 @@ class RunWatch:
 
     @contextmanager
     def running(self, host: SlotHost) -> Iterator[None]:
-        """The engine owes something in this block: the limit runs anew in each."""
+        """The engine owes something in this block: the limit runs anew in each.
+
+        Raises RunTimeout where that took too long, whatever the engine has made of it since.
+        """
         if self._limit_s and not self._overdue:
             self._alarm = self._clock.call_at(self._clock.now() + self._limit_s, partial(self._ring, host))
         try:
             yield
+        except (AntiphonError, StopAsyncIteration) as outcome:
+            if self._overdue:
+                raise self._late() from outcome
+            raise
         finally:
             if not self._overdue:
                 self.ended()
+        if self._overdue:
+            raise self._late()
 
     def ended(self) -> None:
         """The engine is quiescent: it will not be killed for this."""
@@ -65,10 +75,21 @@ class RunWatch:
 
     def _ring(self, host: SlotHost) -> None:
         self._overdue = True
-        self._alarm = self._clock.call_at(self._clock.now() + STOP_GRACE_S, host.kill) if host.killable else None
         self.cancel()
-        tell(self.told, self._fault)
-        self._on_overdue(self._fault())
+        if host.killable:
+            self._alarm = self._clock.call_at(self._clock.now() + STOP_GRACE_S, host.kill)
+        else:
+            self._alarm = None
+            tell(self.told, self._fault)
+            self._late()
+
+    def _late(self) -> RunTimeout:
+        """The fault; the first one is reported, after the death of the host, whose reason it is."""
+        fault = self._fault()
+        if not self._reported:
+            self._reported = True
+            self._on_overdue(fault)
+        return fault
 
     def _fault(self) -> RunTimeout:
         return RunTimeout(f"the engine made no progress for {self._limit_s * 1000:g} ms (run_timeout_ms)")
@@ -102,7 +123,7 @@ class WatchedFlow(Generic[T]):
     async def aclose(self) -> None:
         """Stop the engine and wait until it is quiescent, or killed."""
         try:
-            with self._watch.running(self._host):
+            with suppress(RunTimeout), self._watch.running(self._host):
                 await self._flow.aclose()
         finally:
             self._watch.ended()
