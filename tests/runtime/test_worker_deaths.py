@@ -168,6 +168,40 @@ async def test_an_end_that_hangs_is_cut_short_by_a_kill(opened):
     assert opened.deaths == 0  # it was asked to end
 
 
+async def test_a_kill_that_comes_before_the_start_forbids_it(opened):
+    opened.host.kill()
+    assert "before it had started" in await dies(opened.host.load())
+    assert opened.host.pid is None
+
+
+async def test_a_kill_that_comes_while_it_starts_ends_it(opened):
+    loading = asyncio.ensure_future(opened.host.load())
+    await asyncio.sleep(0)
+    opened.host.kill()
+    assert "signal 9" in await dies(loading)
+    assert opened.deaths == 1
+
+
+@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_process_that_cannot_be_started_leaves_nothing(checkpoint, loop_factory, monkeypatch):
+    async def fail():
+        opened = Opened(checkpoint, Isolation.PROCESS)
+        before = descriptors()
+        monkeypatch.setattr(sys, "executable", str(checkpoint.path / "none"))
+        with pytest.raises(FileNotFoundError):
+            await opened.host.load()
+        await opened.host.close()
+        await opened.host.terminate()
+        await asyncio.sleep(0)
+        return descriptors() - before
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        first = runner.run(fail())
+        monkeypatch.undo()
+        assert len(first) <= 1  # uvloop keeps one of its own
+        assert not runner.run(fail())
+
+
 async def test_a_terminate_ends_a_worker_whose_engine_hangs(opened):
     await opened.slots()
     opened.checkpoint.set("run.hang")

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar, assert_never
 
 from antiphon.runtime.discovery import make_adapter
-from antiphon.runtime.hosts import messages
+from antiphon.runtime.hosts import messages, translation
 from antiphon.runtime.hosts.crew import Crew
 from antiphon.runtime.hosts.engine import Engine
 from antiphon.runtime.hosts.messages import Order
@@ -68,7 +68,7 @@ class EngineWorker:
             case messages.Open():
                 self._manage(number, lambda: self._seat(0, self._engine().open))
             case messages.Probe(spec):
-                self._manage(number, lambda: messages.Opened(self._engine().probe(messages.spec_of(spec))))
+                self._manage(number, lambda: messages.Opened(self._engine().probe(translation.spec_of(spec))))
             case messages.Clone(slot):
                 self._manage(number, lambda: self._seat(slot, partial(self._engine().clone, slot)))
             case messages.Close():
@@ -110,7 +110,7 @@ class EngineWorker:
         work: Callable[[_Call], Reply],
     ) -> None:
         sounds = iter(parcel.take())
-        call = _Call(number, slot, [messages.request_of(it, sounds) for it in asked])
+        call = _Call(number, slot, [translation.request_of(it, sounds) for it in asked])
         self._calls[number] = call
         self._slots[slot].post(partial(self._answer, number, partial(work, call)))
 
@@ -127,7 +127,7 @@ class EngineWorker:
         if self._made is None:
             if self._begin is None:
                 raise InvariantError("a worker is told what it is for before all else")
-            self._made = Engine(make_adapter(self._begin.adapter), messages.spec_of(self._begin.spec))
+            self._made = Engine(make_adapter(self._begin.adapter), translation.spec_of(self._begin.spec))
         return self._made
 
     def _close(self) -> None:
@@ -141,16 +141,16 @@ class EngineWorker:
         return messages.Opened(facts)
 
     def _run(self, call: _Call) -> Reply:
-        return messages.result_told(self._engine().run(call.slot, call.requests[0]))
+        return translation.result_told(self._engine().run(call.slot, call.requests[0]))
 
     def _run_batch(self, call: _Call) -> Reply:
         self._prepare(call)
-        deliver = partial(self._deliver, call, messages.answer_told)
+        deliver = partial(self._deliver, call, translation.answer_told)
         return _end(self._engine().run_batch(call.slot, call.requests, deliver))
 
     def _stream(self, call: _Call) -> Reply:
         self._prepare(call)
-        deliver = partial(self._deliver, call, messages.event_told)
+        deliver = partial(self._deliver, call, translation.event_told)
         return _end(self._engine().stream(call.slot, call.requests[0], None, deliver))
 
     def _prepare(self, call: _Call) -> None:

@@ -1,9 +1,11 @@
 """An engine in a worker process of its own: what it does to its process, the server survives."""
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar
 
-from antiphon.runtime.hosts import messages
+from antiphon.runtime.hosts import messages, translation
+from antiphon.runtime.hosts.crew import Crew
 from antiphon.runtime.hosts.messages import Answer
 from antiphon.runtime.wire.coding import Message
 from antiphon.runtime.wire.flow import RemoteFlow
@@ -28,7 +30,7 @@ class ProcessHost:
     killable = True
 
     def __init__(self, adapter: str, spec: ModelSpec, on_death: Callable[[], None]) -> None:
-        self._begin = messages.Begin(adapter, messages.spec_told(spec))
+        self._begin = messages.Begin(adapter, translation.spec_told(spec))
         self._worker: WorkerProcess[Answer] = WorkerProcess(spec.id, WORKER, messages.answer_decoder(), on_death)
         self._started = False
 
@@ -51,7 +53,7 @@ class ProcessHost:
 
     async def probe(self, spec: ModelSpec) -> SessionFacts | None:
         """Open a session as `spec` has it, say what it is and close it."""
-        return (await self._ask(messages.Probe(messages.spec_told(spec)), messages.Opened)).facts
+        return (await self._ask(messages.Probe(translation.spec_told(spec)), messages.Opened)).facts
 
     async def clone(self, slot: int) -> SessionFacts | None:
         """Clone the primary behind `slot`."""
@@ -59,15 +61,15 @@ class ProcessHost:
 
     async def run(self, slot: int, request: TaskRequest) -> TaskResult:
         """Prepare and run one request on the slot's thread of the worker."""
-        asked, sounds = messages.request_told(request)
+        asked, sounds = translation.request_told(request)
         answer, parcel = await self._worker.ask(messages.Run(slot, asked), sounds, [request.cancellation])
-        return messages.result_of(_expected(answer, messages.Result), parcel.take())
+        return translation.result_of(_expected(answer, messages.Result), parcel.take())
 
     async def run_batch(self, slot: int, requests: Sequence[TaskRequest]) -> RemoteFlow[Answer, tuple[int, TaskResult]]:
         """Prepare every request, then start the batch on the slot's thread of the worker."""
-        asked, sounds = messages.requests_told(requests)
+        asked, sounds = translation.requests_told(requests)
         cancellations = [request.cancellation for request in requests]
-        flow = RemoteFlow(self._worker, messages.answer_of, cancellations)
+        flow = RemoteFlow(self._worker, translation.answer_of, cancellations)
         return await flow.begin(messages.RunBatch(slot, asked), sounds)
 
     async def stream(
@@ -76,8 +78,8 @@ class ProcessHost:
         """Prepare the request, then start its stream on the slot's thread of the worker."""
         if audio is not None:
             raise InvalidRequest("live audio does not reach a worker yet", param="audio")
-        asked, sounds = messages.request_told(request)
-        flow = RemoteFlow(self._worker, messages.event_of, [request.cancellation])
+        asked, sounds = translation.request_told(request)
+        flow = RemoteFlow(self._worker, translation.event_of, [request.cancellation])
         return await flow.begin(messages.Stream(slot, asked), sounds)
 
     async def close(self) -> None:
@@ -99,13 +101,20 @@ class ProcessHost:
         return self._worker.death
 
     async def resident_bytes(self) -> int | None:
-        """Proportional set size of the worker, in bytes."""
-        return await self._worker.resident_bytes()
+        """Proportional set size of the worker, in bytes; None where the kernel does not tell."""
+        pid = self._worker.pid
+        if pid is None:
+            return None
+        crew = Crew("antiphon-meter")  # the kernel walks all of its pages meanwhile
+        try:
+            return await crew.call(_pss_bytes, pid)
+        finally:
+            crew.stop()
 
     async def _ask(self, order: Message, kind: type[T]) -> T:
         if not self._started:
-            self._started = True
             await self._worker.start()
+            self._started = True
             self._worker.tell(self._begin)
         answer, _ = await self._worker.ask(order)
         return _expected(answer, kind)
@@ -115,3 +124,13 @@ def _expected(answer: Answer, kind: type[T]) -> T:
     if not isinstance(answer, kind):
         raise EngineError("the worker gave an answer to another question")
     return answer
+
+
+def _pss_bytes(pid: int) -> int | None:
+    """Source: Linux, Documentation/filesystems/proc.rst, smaps_rollup."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return None
+    sizes_kb = (line.split()[1] for line in lines if line.startswith("Pss:"))
+    return next((int(size_kb) * 1024 for size_kb in sizes_kb), None)

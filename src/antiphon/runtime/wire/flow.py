@@ -5,13 +5,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, Self, TypeVar
 
+from antiphon.runtime.wire.calls import Following, worker_died
 from antiphon.runtime.wire.coding import Message
 from antiphon.runtime.wire.faults import Failed, error_of
 from antiphon.runtime.wire.parcels import Parcel
 from antiphon.runtime.wire.signals import Began, Ended, Grant, Leave
 from antiphon.runtime.wire.window import WINDOW
-from antiphon.runtime.wire.worker import Following, WorkerProcess, worker_died
+from antiphon.runtime.wire.worker import WorkerProcess
 from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.errors import EngineError
 from antiphon.vocabulary.tasks import Cancellation
 
 T = TypeVar("T")
@@ -33,7 +35,7 @@ class RemoteFlow(Generic[Told, T]):
         self._worker = worker
         self._event_of = event_of
         self._cancellations = cancellations
-        self._began: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._prepared = False
         self._arrived: deque[tuple[Told, Parcel]] = deque()
         self._news = asyncio.Event()
         self._quiescent = asyncio.Event()
@@ -47,7 +49,13 @@ class RemoteFlow(Generic[Told, T]):
         """Give the order, and wait until it is prepared; raises what its preparation does."""
         self._worker.send(self._call, order, sounds)
         self._following = self._worker.following(self._call, self._cancellations)
-        await self._began
+        while not self._prepared:
+            if self._fault is not None:
+                raise self._take_fault()
+            if self._quiescent.is_set():
+                raise EngineError("the worker ended a stream before its beginning")
+            self._news.clear()
+            await self._news.wait()
         return self
 
     def __aiter__(self) -> Self:
@@ -86,8 +94,8 @@ class RemoteFlow(Generic[Told, T]):
         elif isinstance(answer, Ended):
             self._end(None)
         elif isinstance(answer, Began):
-            if not self._began.done():
-                self._began.set_result(None)
+            self._prepared = True
+            self._news.set()
         else:
             self._arrived.append((answer, parcel))
             self._news.set()
@@ -102,10 +110,7 @@ class RemoteFlow(Generic[Told, T]):
             self._following.close()
         self._quiescent.set()
         self._news.set()
-        if self._began.done():
-            self._fault = fault
-        elif fault is not None:
-            self._began.set_exception(fault)
+        self._fault = fault
 
     def _take_fault(self) -> Exception:
         """Hand the fault out once: kept here, it would refer to itself through the frames that it passes."""

@@ -6,36 +6,24 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
-from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from antiphon.runtime.hosts.crew import Crew
+from antiphon.runtime.wire.calls import Following, Listener, Question, worker_died
 from antiphon.runtime.wire.channel import Channel
 from antiphon.runtime.wire.chatter import Chatter
 from antiphon.runtime.wire.coding import Decoder, Message
-from antiphon.runtime.wire.faults import Failed, error_of
 from antiphon.runtime.wire.parcels import Parcel
 from antiphon.runtime.wire.signals import Cancel
 from antiphon.vocabulary.audio import Pcm
-from antiphon.vocabulary.errors import WorkerDied
 from antiphon.vocabulary.tasks import Cancellation
 
 Told = TypeVar("Told")
-Told_contra = TypeVar("Told_contra", contravariant=True)
 
+_KILLED_BEFORE = "it was killed before it had started"
 _LAST_WORDS_S = 1.0
 """How long the output of a dead process is waited for: one that it started may still hold the pipe."""
-
-
-class Listener(Protocol[Told_contra]):
-    """Whoever waits for the answers to one call."""
-
-    def hear(self, answer: Told_contra, parcel: Parcel) -> None: ...
-    def lose(self, death: str) -> None:
-        """There will be no more answers: the process has ended, as the words say."""
-        ...
 
 
 class WorkerProcess(Generic[Told]):
@@ -65,6 +53,7 @@ class WorkerProcess(Generic[Told]):
         self._burial: asyncio.Task[None] | None = None
         self._silence = asyncio.Event()
         self._ending = False
+        self._killed = asyncio.Event()
         self.death: str | None = None
         """How it ended, in words, once it has."""
 
@@ -74,24 +63,29 @@ class WorkerProcess(Generic[Told]):
         return None if self._process is None or self.death is not None else self._process.pid
 
     async def start(self) -> None:
-        """Start the process. Raises OSError where there is none to be had, and then leaves nothing."""
+        """Start the process. Raises OSError where there is none to be had, and then leaves nothing.
+
+        Where it was killed before, it raises WorkerDied.
+        """
+        if self._killed.is_set():
+            raise worker_died(_KILLED_BEFORE)
         loop = asyncio.get_running_loop()
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        heard, printed = os.pipe()
-        chatter = Chatter(self._name)
-        try:
-            with theirs:
-                self._process = await _spawn(self._module, theirs, printed, self._descriptors)
-        except BaseException:
-            ours.close()
-            os.close(heard)
-            raise
-        finally:
-            os.close(printed)
-        pipe, _ = await loop.connect_read_pipe(lambda: chatter, os.fdopen(heard, "rb", 0))
-        await loop.create_unix_connection(lambda: self._channel, sock=ours)
+        with ExitStack() as theirs, ExitStack() as ours:
+            our_end, their_end = socket.socketpair()
+            ours.enter_context(our_end)
+            theirs.enter_context(their_end)
+            heard, printed = os.pipe()
+            theirs.callback(os.close, printed)
+            chatter = Chatter(self._name)
+            pipe, _ = await loop.connect_read_pipe(lambda: chatter, os.fdopen(heard, "rb", 0))
+            ours.callback(pipe.close)
+            await loop.create_unix_connection(lambda: self._channel, sock=our_end)
+            ours.callback(self._channel.abort)
+            self._process = await _spawn(self._module, their_end, printed, self._descriptors)
+            ours.pop_all()
         self._burial = asyncio.ensure_future(self._bury(self._process, chatter, pipe))
+        if self._killed.is_set():
+            self.kill()
 
     def tell(self, message: Message) -> None:
         """Say something that has no answer."""
@@ -101,7 +95,7 @@ class WorkerProcess(Generic[Told]):
         self, order: Message, sounds: Sequence[Pcm] = (), cancellations: Sequence[Cancellation] = ()
     ) -> tuple[Told, Parcel]:
         """Have an order carried out and await its one answer; raises the error that is the answer, or WorkerDied."""
-        question: _Question[Told] = _Question()
+        question: Question[Told] = Question()
         call = self.open(question)
         try:
             self.send(call, order, sounds)
@@ -109,6 +103,7 @@ class WorkerProcess(Generic[Told]):
                 return await question.answer
         finally:
             self.close(call)
+            del question  # the error that it holds must not refer to itself through this frame
 
     def open(self, listener: Listener[Told]) -> int:
         """Begin a call, which gets a number. Raises WorkerDied."""
@@ -127,13 +122,14 @@ class WorkerProcess(Generic[Told]):
         if call in self._listeners:
             self._channel.send(call, message, sounds)
 
-    def following(self, call: int, cancellations: Sequence[Cancellation]) -> "Following":
+    def following(self, call: int, cancellations: Sequence[Cancellation]) -> Following:
         """Let the process know of each of these when it happens; the call's order goes before."""
         followers = [partial(self.send, call, Cancel(index)) for index in range(len(cancellations))]
         return Following(cancellations, followers)
 
     def kill(self) -> None:
-        """End it now, and every process that it has started and not let go of."""
+        """End it now, also if it only starts now, and every process that it has started and not let go of."""
+        self._killed.set()
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)  # it leads a group of its own
@@ -144,16 +140,6 @@ class WorkerProcess(Generic[Told]):
         self._channel.abort()
         if self._burial is not None:
             await asyncio.shield(self._burial)
-
-    async def resident_bytes(self) -> int | None:
-        """Its proportional set size, in bytes; None where there is no process, or the kernel does not tell."""
-        if self.pid is None:
-            return None
-        crew = Crew(f"{self._name}-meter")  # the kernel walks all of its pages meanwhile
-        try:
-            return await crew.call(_pss_bytes, self.pid)
-        finally:
-            crew.stop()
 
     def _hear(self, call: int, answer: Told, parcel: Parcel) -> None:
         listener = self._listeners.get(call)
@@ -185,45 +171,6 @@ class WorkerProcess(Generic[Told]):
         pipe.close()
 
 
-class Following:
-    """Cancellations that are followed until this is closed."""
-
-    def __init__(self, cancellations: Sequence[Cancellation], followers: Sequence[Callable[[], None]]) -> None:
-        self._pairs = tuple(zip(cancellations, followers, strict=True))
-        for cancellation, follower in self._pairs:
-            cancellation.follow(follower)
-
-    def close(self) -> None:
-        """Follow no more; harmless when done twice."""
-        for cancellation, follower in self._pairs:
-            cancellation.unfollow(follower)
-        self._pairs = ()
-
-
-class _Question(Generic[Told]):
-    """A call with one answer."""
-
-    def __init__(self) -> None:
-        self.answer: asyncio.Future[tuple[Told, Parcel]] = asyncio.get_running_loop().create_future()
-
-    def hear(self, answer: Told, parcel: Parcel) -> None:
-        if self.answer.done():
-            parcel.close()
-        elif isinstance(answer, Failed):
-            self.answer.set_exception(error_of(answer))
-        else:
-            self.answer.set_result((answer, parcel))
-
-    def lose(self, death: str) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(worker_died(death))
-
-
-def worker_died(death: str) -> WorkerDied:
-    """What those are told who wait for a process that has ended."""
-    return WorkerDied(f"the model's worker process has ended: {death}")
-
-
 async def _spawn(
     module: str, theirs: socket.socket, printed: int, descriptors: Sequence[int]
 ) -> asyncio.subprocess.Process:
@@ -251,13 +198,3 @@ def _in_words(returncode: int) -> str:
     with suppress(ValueError):
         return f"it was killed by signal {-returncode} ({signal.Signals(-returncode).name})"
     return f"it was killed by signal {-returncode}"
-
-
-def _pss_bytes(pid: int) -> int | None:
-    """Source: Linux, Documentation/filesystems/proc.rst, smaps_rollup."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return None
-    sizes_kb = (line.split()[1] for line in lines if line.startswith("Pss:"))
-    return next((int(size_kb) * 1024 for size_kb in sizes_kb), None)
