@@ -1,10 +1,14 @@
 """The process host alone: what crosses between the server and a worker. Deaths are in test_worker_deaths.py."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
+import weakref
 from array import array
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -90,6 +94,46 @@ async def test_a_stream_goes_on_as_it_is_read(odd):
         assert (await anext(stream)).text == str(number)
     assert int(await odd.text_of("made", slot=1)) <= 39 + 10
     await stream.aclose()
+
+
+class Owner:
+    """What a sound keeps alive, such as its share of a budget."""
+
+
+@pytest.mark.parametrize("act", ["echo", "refuse"])
+async def test_a_requests_audio_is_let_go_with_the_request(odd, act):
+    await odd.open()
+    gc.disable()
+    try:
+        owner = Owner()
+        watched = weakref.ref(owner)
+        with suppress(InvalidRequest):
+            await odd.host.run(0, TaskRequest(text=act, audio=replace(sound(40_000), owner=owner)))
+        del owner
+        await odd.text_of("made")
+        assert watched() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("step", ["prepare", "run"])
+async def test_a_failed_stream_is_let_go_without_the_collector(opened, step):
+    await opened.slots()
+    opened.checkpoint.fail(step)
+    gc.disable()
+    try:
+        owner = Owner()
+        watched = weakref.ref(owner)
+        with suppress(EngineError):
+            request = TaskRequest(text="a", audio=replace(sound(40_000), owner=owner))
+            stream = await opened.host.stream(0, request, None)
+            with suppress(EngineError):
+                await anext(stream)
+            await stream.aclose()
+        del owner, request
+        assert watched() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("before", [True, False])
