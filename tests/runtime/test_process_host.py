@@ -9,6 +9,7 @@ import weakref
 from array import array
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,10 @@ def odd():
 @pytest.fixture
 def opened(checkpoint):
     return Opened(checkpoint, Isolation.PROCESS)
+
+
+def oom_score(pid):
+    return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
 
 
 def sound(samples, rate=16_000, channels=1):
@@ -239,6 +244,11 @@ async def test_the_signals_that_end_the_server_do_not_end_a_worker(odd):
     for number in (signal.SIGINT, signal.SIGTERM):
         os.kill(odd.host.pid, number)
     assert await odd.text_of("made") == "0"
+
+
+async def test_the_kernel_takes_a_worker_before_the_server_when_memory_runs_out(odd):
+    await odd.open()
+    assert oom_score(odd.host.pid) > oom_score("self")
 
 
 async def test_a_worker_says_how_much_memory_it_has(opened):

@@ -5,8 +5,11 @@ import faulthandler
 import os
 import signal
 import socket
+from contextlib import suppress
 
 _PR_SET_PDEATHSIG = 1
+_MORE_OOM_SCORE = 300
+_MAX_OOM_SCORE = 1000
 
 
 def tie_to(parent: int) -> None:
@@ -20,6 +23,7 @@ def tie_to(parent: int) -> None:
         raise OSError(ctypes.get_errno(), "prctl")
     if os.getppid() != parent:  # it ended before the kernel knew that we want to hear of it
         os._exit(0)
+    _offer_to_the_kernel()
     faulthandler.enable()
 
 
@@ -29,3 +33,11 @@ def socket_of(descriptor: int) -> socket.socket:
     given.set_inheritable(False)
     given.setblocking(True)
     return given
+
+
+def _offer_to_the_kernel() -> None:
+    """Where memory runs out, it is to end a worker and not the server. Source: proc(5), oom_score_adj."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "r+") as score:  # noqa: PTH123 (pathlib is slow to import)
+        raised = min(_MAX_OOM_SCORE, int(score.read()) + _MORE_OOM_SCORE)
+        score.seek(0)
+        score.write(str(raised))
