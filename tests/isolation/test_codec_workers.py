@@ -211,6 +211,17 @@ async def test_a_codec_that_is_terminated_leaves_no_process_and_no_descriptor(od
     assert descriptors() == before
 
 
+async def test_a_codec_that_is_terminated_while_its_process_starts_leaves_neither(odd):
+    before = descriptors()
+    upload = begin(odd, "tone")
+    await asyncio.sleep(0)
+    await odd.terminate()
+    with pytest.raises(ShuttingDown):
+        await upload
+    del upload
+    assert (odd.pids, descriptors()) == ([], before)
+
+
 async def test_deaths_leave_no_descriptor(odd):
     await does(odd, "tone")
     before = descriptors()

@@ -86,9 +86,10 @@ class ProcessCodec(ThreadCodec):
 
     async def terminate(self) -> None:
         """Kill the workers, whose uploads have no takers any more, and wait until all is gone."""
+        self.kill()
+        await self._tasks.join()
         for decoder in self._decoders:
             await decoder.terminate()
-        await self._tasks.join()
         self.close()
 
     async def _begin(self, decoder: UploadDecoder) -> None:

@@ -118,8 +118,7 @@ class UploadDecoder:
         if self._ending:
             raise ShuttingDown("the server is shutting down")
         if self._started is None or self._started.worker.death is not None:
-            self._started = None
-            self._started = await self._start()
+            return await self._start()
         return self._started
 
     async def _start(self) -> _Started:
@@ -128,13 +127,15 @@ class UploadDecoder:
         worker: WorkerProcess[Answer] = WorkerProcess(
             "codec", self._module, answer_decoder(), partial(self._lost, ours), [theirs.fileno()]
         )
+        started = self._started = _Started(worker, ours)  # already, so that it can be killed while it starts
         try:
             with theirs:
                 await worker.start()
         except OSError as error:
             ours.close()
+            self._started = None
             raise ServerBusy("there is no room for a process to decode the audio in") from error
-        return _Started(worker, ours)
+        return started
 
     def _lost(self, uploads: socket.socket) -> None:
         uploads.close()
