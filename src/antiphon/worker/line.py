@@ -2,8 +2,9 @@
 
 import socket
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 from antiphon.runtime.wire.coding import Decoder, Message, encoded
@@ -37,7 +38,7 @@ class Line(Generic[Told]):
         """
         with suppress(ConnectionError):
             for batch in batches_of(call, encoded(message), sounds):
-                with self._turns.mine():
+                with self._turns:
                     self._write(batch)
 
     def _write(self, batch: Buffers) -> None:
@@ -51,24 +52,26 @@ class Line(Generic[Told]):
 
 
 class _Turns:
-    """A lock that is given to whoever has waited longest: a plain one may go to the same thread again and again."""
+    """A lock that is handed to whoever has waited longest: a plain one may go to the same thread again and again."""
 
     def __init__(self) -> None:
-        self._moved = threading.Condition()
-        self._next = 0
-        self._serving = 0
+        self._guard = threading.Lock()
+        self._is_taken = False
+        self._waiting: deque[threading.Lock] = deque()
 
-    @contextmanager
-    def mine(self) -> Iterator[None]:
-        with self._moved:
-            turn = self._next
-            self._next += 1
-            while turn != self._serving:
-                self._moved.wait()
-        try:
-            yield
-        finally:
-            with self._moved:
-                self._serving += 1
-                if self._serving != self._next:
-                    self._moved.notify_all()
+    def __enter__(self) -> None:
+        with self._guard:
+            if not self._is_taken:
+                self._is_taken = True
+                return
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+        turn.acquire()  # until it is handed over
+
+    def __exit__(self, *exc: object) -> None:
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._is_taken = False

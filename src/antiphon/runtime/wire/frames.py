@@ -62,7 +62,7 @@ def _frames_of(call: int, message: bytes, sounds: Sequence[Pcm]) -> Iterator[Buf
         for start in range(0, len(data), PIECE_BYTES):
             piece = data[start : start + PIECE_BYTES]
             yield [_HEADER.pack(len(piece), call, Kind.AUDIO), piece]
-    yield [_HEADER.pack(len(message), call, Kind.MESSAGE), message]
+    yield [_HEADER.pack(len(message), call, Kind.MESSAGE) + message]
 
 
 def sound_of(payload: memoryview) -> tuple[int, int]:
