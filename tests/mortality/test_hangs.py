@@ -217,6 +217,19 @@ async def test_a_stream_that_hangs_before_its_first_event_fails_before_it_is_ope
 
 @two_seconds
 @in_virtual_time
+async def test_a_stream_that_begins_after_its_time_is_closed_and_refused(stage):
+    stage.model(slots=1)
+    await loaded(stage)
+    held = stage.hold("stream")
+    stage.loop.call_later(2 + STOP_GRACE_S / 2, held.set)
+    with pytest.raises(RunTimeout):
+        await stage.open("one two")
+    assert await stage.say("next") == "a@0/0|next"
+    assert stage.loads() == 1
+
+
+@two_seconds
+@in_virtual_time
 async def test_a_batch_is_timed_as_a_stream_is(stage):
     stage.model(slots=1)
     await loaded(stage)

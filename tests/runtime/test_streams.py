@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -232,11 +233,8 @@ async def test_a_session_without_streams_refuses_one_and_keeps_no_lease(stage):
     stage.model()
     await stage.runtime.load("a")
     resident = stage.runtime._residents.find("a")
-    facts = resident.pool.facts
-    offline_only = type(facts)(
-        facts.family, facts.task, facts.mode, frozenset({Interface.OFFLINE}), facts.sample_rate, 1, facts.capacity
-    )
-    resident.pool = type(resident.pool)(resident.pool.host, offline_only)
+    offline_only = replace(resident.pool.facts, interfaces=frozenset({Interface.OFFLINE}))
+    resident.pool = replace(resident.pool, facts=offline_only)
     with pytest.raises(InvalidRequest, match="cannot be called streaming"):
         await stage.runtime.open_stream(order("hello", interface=Interface.STREAMING))
     await asyncio.gather(*stage.fill())

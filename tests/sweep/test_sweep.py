@@ -81,6 +81,7 @@ _AFTER_A_FAULT = "only after the core has raised: no sweep disturbs twice"
 NEVER_SUSPENDED = {
     ("leases", "granted"): "asyncio cannot show what waits below a claim; those who await claims are shown",
     ("requests", "_open_flow", "flow.aclose"): _AFTER_A_FAULT,
+    ("requests", "_started", "flow.aclose"): "only where an engine gives way after its time, before it is killed",
     ("registration", "_retire_and_commit", "staged.abandon"): _AFTER_A_FAULT,
     ("residents", "_load", "pool.abandon"): _AFTER_A_FAULT,
 }

@@ -124,22 +124,23 @@ class RequestPath:
     ) -> tuple[Pool, Flow[StreamEvent]]:
         asked = [inference.request]
         pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface, watch)
-        starting = pool.host.stream(admission.slot, request, None)
-        return pool, await self._started(starting, admission, watch, pool)
+        start = partial(pool.host.stream, admission.slot, request, None)
+        return pool, await self._started(start, admission, watch, pool)
 
     async def _start_batch(
         self, admission: Admission, batch: BatchInference, watch: RunWatch
     ) -> tuple[Pool, Flow[tuple[int, TaskResult]]]:
         pool, requests = await self._prepare(admission.resident, batch.bind, batch.requests, Interface.BATCH, watch)
-        return pool, await self._started(pool.host.run_batch(admission.slot, requests), admission, watch, pool)
+        start = partial(pool.host.run_batch, admission.slot, requests)
+        return pool, await self._started(start, admission, watch, pool)
 
     async def _started(
-        self, starting: Awaitable[Flow[T]], admission: Admission, watch: RunWatch, pool: Pool
+        self, start: Callable[[], Awaitable[Flow[T]]], admission: Admission, watch: RunWatch, pool: Pool
     ) -> WatchedFlow[T]:
         flow: Flow[T] | None = None
         try:
             with watch.running(pool.host):
-                flow = await starting
+                flow = await start()
         except RunTimeout:
             if flow is not None:
                 await flow.aclose()
