@@ -9,12 +9,10 @@ import psutil
 import pytest
 
 import audio_assets
-from antiphon.packages import default_models_root
 from controlled_server import CLIP, SPEECH, TRANSCRIPTIONS
-from engine_server import EngineServer
 from isolated_server import children_of, doomed_server, isolated_server, state_of
 from process_tree import descriptor_counts, pss_bytes
-from server_process import HANG_GUARD_S, running_server
+from server_process import HANG_GUARD_S
 
 MIB = 1024 * 1024
 BAD = list(audio_assets.bad_audio().values())
@@ -132,25 +130,6 @@ def test_the_memory_of_a_model_comes_back_also_after_a_fault_of_its_engine(tmp_p
         start, largest, end = come_and_go(server, use)
     assert largest - start > 64 * MIB
     assert_all_came_back(start, largest, end)
-
-
-@pytest.fixture(scope="module")
-def engines(tmp_path_factory):
-    """Piper and the smallest Whisper, each in a process."""
-    folder = tmp_path_factory.mktemp("engines")
-    (folder / "root").mkdir()
-    packages = {"piper": ("piper-en-joe", "tts"), "whisper": ("whisper-tiny-en", "asr")}
-    models = [
-        {"id": family, "family": family, "task": task, "path": str(default_models_root() / package), "threads": 1}
-        for family, (package, task) in packages.items()
-    ]
-    config = {"models": models, "isolation": "process", "lazy_load": True, "models_root": "root", "ui_management": True}
-    with (
-        running_server(folder, config) as process,
-        httpx.Client(base_url=process.url, timeout=HANG_GUARD_S) as client,
-        ThreadPoolExecutor(1) as threads,
-    ):
-        yield EngineServer(process, client, threads)
 
 
 @pytest.mark.engine
