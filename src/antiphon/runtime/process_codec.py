@@ -1,7 +1,7 @@
 """The codec of process isolation: uploads are decoded in worker processes, several of them, one upload at a time each.
 
 What stays in the server's threads is arithmetic on samples (resampling, and 16-bit samples behind a header of ours):
-there is nothing to parse in it. ADR 8 has the measurements.
+there is nothing to parse in it. ADR 9 has the measurements.
 """
 
 import asyncio
