@@ -7,7 +7,7 @@ UV := .uv/bin/uv
 MODELS := .venv/.models-installed
 ENV := .venv/.synced
 CORE := antiphon.admission,antiphon.residency
-CORE_TESTS := $(addprefix tests/core/test_,$(addsuffix .py,gate gate_changes gate_view policy scheduler estimates lifecycle registry eviction idle))
+CORE_TESTS := $(addprefix tests/core/test_,$(addsuffix .py,gate gate_changes gate_view policy scheduler estimates lifecycle registry eviction idle crashes))
 
 .PHONY: setup serve test test-fast lint types layers core suite clean
 

@@ -67,7 +67,7 @@ class Stage:
             self.clock,
             self.codec,
             self.ear,
-            lambda spec: self.make_host(spec),  # noqa: PLW0108 (a test may replace it)
+            lambda spec, on_death: self.make_host(spec),
             self,
             busy_timeout_ms=0,
             limits=limits,

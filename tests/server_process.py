@@ -46,14 +46,14 @@ def running_server(
 ) -> Iterator[ServerProcess]:
     """Run `antiphon serve` with this configuration until the block ends; it must then leave with the exit code 0.
 
-    The configuration is written into `folder`, where relative paths in it start; the port is any free one, and `cwd`
-    the working folder if it is not `folder`. `start` may stand for `Popen`. `launcher` is a command that runs the
-    server, which is then its child. The block may stop the server itself. Raises AssertionError, with what the server
-    said, when it does not come to listen.
+    The configuration is written into `folder`, where relative paths in it start; the port is any free one, engines run
+    in threads unless it says otherwise, and `cwd` is the working folder if that is not `folder`. `start` may stand for
+    `Popen`. `launcher` is a command that runs the server, which is then its child. The block may stop the server
+    itself. Raises AssertionError, with what the server said, when it does not come to listen.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file, log, temp = folder / "server.json", folder / "server.log", folder / "temp"
-    file.write_text(json.dumps({"port": 0, **config}), encoding="utf-8")
+    file.write_text(json.dumps({"port": 0, "isolation": "thread", **config}), encoding="utf-8")
     temp.mkdir(exist_ok=True)
     command = [*launcher, str(ANTIPHON), "serve", "--config", str(file), *flags]
     environment = {**os.environ, "TMPDIR": str(temp), **(env or {})}

@@ -10,10 +10,17 @@ FAULTS = (
 )
 """The calls to a host that a history can have fail, the more often the more often they stand here."""
 
+HANGS = ("run", "run", "stream", "step", "step", "run_batch", "reset", "load", "open", "clone", "close")
+"""The calls to a host that a history can have hang."""
+
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """The server: its runtime, the slots of its models, its limits. Units: ms, and MiB of memory; 0 is no limit."""
+    """The server: its runtime, the slots of its models, its limits. Units: ms, and MiB of memory; 0 is no limit.
+
+    `frail` has the first loads of the first model end in the death of its host. `engine_ms` limits runs, loads and
+    teardowns, so that engines may hang.
+    """
 
     parallel: bool = True
     slots: tuple[int, ...] = (1,)
@@ -25,6 +32,8 @@ class House:
     busy_ms: int = 0
     pinned: bool = False
     eager: bool = False
+    frail: bool = False
+    engine_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +41,7 @@ class Event:
     """Something happens `at_ms`. `value` says more, for each `act` in its own way; a client may leave later.
 
     Acts: say, stream, drop (a stream that nobody reads), batch, load, unload, bulk, register, beside, new, status,
-    fault, close.
+    fault, kill (a host dies, or the next ones do), hang (a call to a host never ends, where there are limits), close.
     """
 
     at_ms: int
@@ -67,6 +76,8 @@ _ACTS = {
     "new": 7,
     "status": 2,
     "fault": 14,
+    "kill": 10,
+    "hang": 9,
 }
 
 
@@ -86,6 +97,8 @@ def draw(seed: int) -> History:
         busy_ms=random.choice((0, 0, 6, 25)),
         pinned=random.random() < 0.15,
         eager=random.random() < 0.2,
+        frail=random.random() < 0.2,
+        engine_ms=random.choice((0, 40)),
     )
     length = random.choice((20, 60, 120))
     events = [_event(random, models, length) for _ in range(random.randint(4, 36))]
@@ -151,7 +164,18 @@ def _plainer(event: Event) -> list[Event]:
 
 
 def _plain_house(history: History, fails: Callable[[History], bool]) -> History:
-    for name in ("max_loaded", "idle_ms", "min_free", "memory", "room_ms", "busy_ms", "pinned", "eager"):
+    for name in (
+        "max_loaded",
+        "idle_ms",
+        "min_free",
+        "memory",
+        "room_ms",
+        "busy_ms",
+        "pinned",
+        "eager",
+        "frail",
+        "engine_ms",
+    ):
         plainer = replace(history, house=replace(history.house, **{name: getattr(House(), name)}))
         if plainer != history and fails(plainer):
             history = plainer

@@ -16,6 +16,7 @@ from sim_sweep import FailpointError, Operation, Sweep
 
 _ONE_SLOT = House(slots=(1,))
 _TWO_SLOTS = House(slots=(2, 2, 2))
+_LIMITED = House(slots=(2, 2, 2), engine_ms=20)
 
 
 async def run(stage: Sweep, model: str = "m0", text: str = "hello") -> None:
@@ -48,6 +49,17 @@ def broken(step: str, act):
 
     async def acted(stage: Sweep) -> None:
         stage.armed["m0", step] = deque([Act(fault=OSError())])
+        with suppress(AntiphonError):
+            await act(stage)
+
+    return acted
+
+
+def hanging(step: str, act):
+    """Act while the first model's next call of this kind will never end by itself."""
+
+    async def acted(stage: Sweep) -> None:
+        stage.armed["m0", step] = deque([Act(held=asyncio.Event())])
         with suppress(AntiphonError):
             await act(stage)
 
@@ -167,6 +179,11 @@ OPERATIONS = [
     Operation("request that waits", behind_a_request(run), load("m0"), _ONE_SLOT),
     Operation("request with audio", run_with_audio, load("m0")),
     Operation("request whose load fails", broken("load", run)),
+    Operation("request whose engine hangs", hanging("run", run), load("m0"), _LIMITED),
+    Operation("request whose load hangs", hanging("load", run), house=_LIMITED),
+    Operation("stream whose engine hangs", hanging("step", stream), load("m0"), _LIMITED),
+    Operation("stream that hangs at its end", hanging("reset", stream), load("m0"), _LIMITED),
+    Operation("unload that hangs", hanging("close", lambda stage: stage.runtime.unload("m0")), load("m0"), _LIMITED),
     Operation("two loads that take turns", two_loads, house=replace(_TWO_SLOTS, memory=3, min_free=1)),
     Operation("stream, cold", stream),
     Operation("stream, closed early", close_stream, load("m0")),
@@ -247,6 +264,11 @@ PLACES = {
     "request that waits": (23, 2, 28),
     "request with audio": (9, 1, 15),
     "request whose load fails": (17, 3, 12),
+    "request whose engine hangs": (8, 1, 17),
+    "request whose load hangs": (17, 1, 25),
+    "stream whose engine hangs": (37, 2, 24),
+    "stream that hangs at its end": (60, 5, 33),
+    "unload that hangs": (12, 1, 12),
     "two loads that take turns": (39, 6, 36),
     "stream, cold": (49, 8, 26),
     "stream, closed early": (26, 3, 15),

@@ -19,7 +19,7 @@ from antiphon.vocabulary.errors import (
 )
 from antiphon.vocabulary.spec import Registration
 from antiphon.vocabulary.tasks import Final, Interface, TaskRequest, TaskResult
-from sim_history import FAULTS, Event, History
+from sim_history import FAULTS, HANGS, Event, History
 from sim_journal import Journal
 from sim_refusals import REASONS, Grounds, reason_of
 from sim_stage import SimStage, answer_of
@@ -92,11 +92,34 @@ class Play(SimStage):
             self.armed.setdefault((self._id(event), step), deque()).append(act)
             self.faulty.add(self._id(event))
             return
+        if event.act == "hang":
+            self._hang(self._id(event), event.value)
+            return
+        if event.act == "kill":
+            self._kill(self._id(event), event.value)
+            return
         task = self.loop.create_task(self._client(at, event))
         self.clients.append(task)
         if event.leaves_ms is not None:  # a close is not left: it is cut
             leave = self.runtime.cut if event.act == "close" else task.cancel
             self.loop.call_at(self.loop.time() + event.leaves_ms / 1000, leave)
+
+    def _kill(self, model_id: str, value: int) -> None:
+        """Kill one of a model's hosts, whatever it does, or have its next loads or runs end in its death."""
+        self.killed = True
+        if value % 4 == 0:
+            step = ("load", "open", "run", "clone")[value // 4 % 4]
+            self.armed.setdefault((model_id, step), deque()).extend([Act(dies=True)] * (1, 5, 7)[value % 3])
+        hosts = [host for host in self.world.hosts if host.spec.id == model_id]
+        if hosts and value % 4:
+            hosts[value % len(hosts)].kill()
+
+    def _hang(self, model_id: str, value: int) -> None:
+        """Have a model's next call of a kind never end: somebody must end it."""
+        if self.house.engine_ms:
+            self.killed = True
+            step = HANGS[value % len(HANGS)]
+            self.armed.setdefault((model_id, step), deque()).append(Act(held=asyncio.Event()))
 
     async def _client(self, at: int, event: Event) -> None:
         name = f"r{at}"
@@ -114,7 +137,8 @@ class Play(SimStage):
 
     def _refused(self, name: str, event: Event, refusal: AntiphonError) -> None:
         model = self._id(event)
-        grounds = Grounds(model in self.faulty or event.act == "bulk", model in self.registered, self.closing)
+        faulty = model in self.faulty or event.act == "bulk"
+        grounds = Grounds(faulty, self.killed, model in self.registered, self.closing)
         reason, legal = reason_of(self.house, event, refusal, grounds)
         self.reasons[reason] += 1
         if not legal or reason not in REASONS:

@@ -9,9 +9,11 @@ from antiphon.vocabulary.errors import (
     InvalidRequest,
     LoadFailed,
     ModelNotFound,
+    RunTimeout,
     ServerBusy,
     ShuttingDown,
     UnsupportedSlots,
+    WorkerDied,
 )
 from sim_history import Event, House
 
@@ -20,11 +22,15 @@ _REFUSALS = {
     "has run for longer": "overdue",
     "are all in use": "no room",
     "no room for a second pool": "no room beside",
+    "times in a row": "died too often",
 }
 REASONS = (
     *_REFUSALS.values(),
     "no room in time",
     "no memory",
+    "worker died",
+    "run took too long",
+    "load took too long",
     "load failed",
     "too many slots",
     "engine failed",
@@ -40,6 +46,7 @@ class Grounds:
     """What was done to a model and its runtime by then."""
 
     faulty: bool
+    killed: bool
     registered: bool
     closing: bool
 
@@ -48,6 +55,13 @@ def reason_of(house: House, event: Event, refusal: AntiphonError, grounds: Groun
     """The reason of a refusal, and whether there is any ground for it."""
     bounded = bool(event.timeout_ms) or (house.busy_ms and event.timeout_ms is not None) or house.busy_ms
     match refusal:
+        case WorkerDied():
+            too_often = _REFUSALS["times in a row"] if "times in a row" in refusal.message else "worker died"
+            return too_often, grounds.killed
+        case RunTimeout():
+            return "run took too long", bool(house.engine_ms)
+        case LoadFailed() if "load_timeout_ms" in refusal.message:
+            return "load took too long", bool(house.engine_ms)
         case InsufficientMemory():
             return "no memory", house.memory < 1000
         case ServerBusy():

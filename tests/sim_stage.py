@@ -8,13 +8,15 @@ from collections import Counter, deque
 from dataclasses import replace
 
 from antiphon.admission.gate import Decision, Gate
+from antiphon.residency.crashes import LONGEST_BACK_OFF_S
 from antiphon.residency.eviction import _RESIDENT
 from antiphon.residency.lifecycle import TRANSITIONS, Step
 from antiphon.runtime.api import BoundModel, Inference, Timing
 from antiphon.runtime.models import ModelRuntime
 from antiphon.runtime.owned import AbandonedError
-from antiphon.runtime.wiring import ResidencyLimits, RuntimePorts
-from antiphon.testing.sim import Act, SimCall, SimCodec, SimWorld, capability_of, sim_spec
+from antiphon.runtime.wiring import EngineLimits, ResidencyLimits, RuntimePorts
+from antiphon.testing.sim import Act, SimCall, SimWorld, capability_of, sim_spec
+from antiphon.testing.sim_codec import SimCodec
 from antiphon.testing.virtual import StalledError, VirtualClock, VirtualLoop
 from antiphon.vocabulary.errors import (
     AntiphonError,
@@ -62,7 +64,10 @@ class SimStage:
         self.steps = 0
         self.closing = False
         self.faulty: set[str] = set()
+        self.killed = house.frail
         self.armed: dict[tuple[str, str], deque[Act]] = {}
+        if house.frail:
+            self.armed["m0", "load"] = deque([Act(dies=True)] * 5)
         self.clients: list[asyncio.Task] = []
         self.world = SimWorld(house.memory * _MIB)
         self.world.script = self._script
@@ -77,6 +82,7 @@ class SimStage:
             self.world,
             house.busy_ms,
             limits,
+            EngineLimits(*[house.engine_ms / 1000] * 3),
             max_slots_of=lambda spec: 4,
             make_gate=Gate if gate is None else journaled(gate, self.journal),
         )
@@ -207,6 +213,8 @@ class SimStage:
     async def check_next(self) -> None:
         """The next request on each model works, or is refused for a reason that lies in how it is registered."""
         self.armed.clear()
+        if self.killed:
+            await asyncio.sleep(LONGEST_BACK_OFF_S)
         for resident in self.runtime._residents:
             spec = resident.entry.registration.spec
 

@@ -1,8 +1,8 @@
 """Failpoints: one operation on a runtime in virtual time, disturbed once at the k-th place, for every k.
 
-Three ways to disturb: the caller leaves at the k-th step of the loop; the k-th call to a host fails, after it was
-waited for; the k-th call from the runtime into the core or a port raises at once. Giving back is exempt from the last:
-what releases, withdraws, expires or closes cannot fail, by contract.
+Four ways to disturb: the caller leaves at the k-th step of the loop; the oldest host dies there; the k-th call to a
+host fails, after it was waited for; the k-th call from the runtime into the core or a port raises at once. Giving back
+is exempt from the last: what releases, withdraws, expires or closes cannot fail, by contract.
 """
 
 import asyncio
@@ -30,7 +30,9 @@ _MOST = 1000
 _START = 4
 """A coroutine's frame that has come further than this is resumed, not called."""
 _GIVING_BACK = frozenset({"release", "withdraw", "dismiss", "expire", "close", "aclose", "terminate"})
-_UNDOING = frozenset({"release", "give_up", "_ring", "abandon", "destroy", "close", "cut", "drop_gate", "schedule"})
+_UNDOING = frozenset(
+    {"release", "give_up", "_ring", "abandon", "destroy", "_died", "close", "cut", "drop_gate", "schedule"}
+)
 """What the runtime does to give back or take back: calls from within it are exempt too."""
 _HEARING = frozenset({"transitioned", "failed"})
 """An observer must not raise."""
@@ -62,7 +64,7 @@ class Sweep(Play):
         self.operation = operation
         self.reached = 0
         self.where: set[tuple[str, int]] = set()
-        self.leaves_at = self.fails_at = self.raises_at = 0
+        self.leaves_at = self.dies_at = self.fails_at = self.raises_at = 0
         self.acting: asyncio.Task | None = None
         self.disturbed = ""
 
@@ -71,9 +73,12 @@ class Sweep(Play):
 
     def count_step(self) -> None:
         super().count_step()
-        if self.acting is None or self.acting.done() or not self.leaves_at:
+        if self.acting is None or self.acting.done() or not (self.leaves_at or self.dies_at):
             return
         self.reached += 1
+        if self.reached == self.dies_at and self.world.hosts:
+            self.disturbed = "a host died"
+            self.world.hosts[0].kill()
         if self.reached == self.leaves_at:
             self.where = suspended(self.loop)
             self.disturbed = "left"

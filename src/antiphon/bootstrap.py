@@ -19,20 +19,24 @@ from antiphon.listeners.kinds import make_listener
 from antiphon.listeners.side import SideListeners
 from antiphon.observability.log import LogObserver
 from antiphon.packages import default_models_root, installed_registrations
+from antiphon.ports.clock import Clock
 from antiphon.ports.host import SlotHost
 from antiphon.ports.listener import PeerLimits, Served
 from antiphon.runtime.audit import audited_slots, check_slots
 from antiphon.runtime.clock import LoopClock
 from antiphon.runtime.codecs import ThreadCodec
 from antiphon.runtime.discovery import AdapterFinder
+from antiphon.runtime.hosts.process import ProcessHost
 from antiphon.runtime.hosts.thread import ThreadHost
 from antiphon.runtime.memory import SystemMemory
 from antiphon.runtime.models import ModelRuntime
 from antiphon.runtime.parallel import ParallelServerState
+from antiphon.runtime.peaks import PEAKS_FILE, PeakMemory
+from antiphon.runtime.process_codec import ProcessCodec
 from antiphon.runtime.serial import ServerState
 from antiphon.runtime.shutdown import Shutdown
 from antiphon.runtime.signals import StopSignals
-from antiphon.runtime.wiring import ResidencyLimits, RuntimePorts
+from antiphon.runtime.wiring import EngineLimits, ResidencyLimits, RuntimePorts
 from antiphon.service.models import ModelService
 from antiphon.service.models_root import ModelsRoot
 from antiphon.service.speech import SpeechService
@@ -40,6 +44,7 @@ from antiphon.service.tasks import TaskService
 from antiphon.service.transcription import TranscriptionService
 from antiphon.vocabulary.errors import ConfigError
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
+from antiphon.vocabulary.states import Isolation
 
 _MIB = 1024 * 1024
 
@@ -62,7 +67,7 @@ class Assembly:
     async def close(self) -> None:
         """Let the admitted work end, and free the models."""
         await self.runtime.close()
-        self.codec.close()
+        await self.codec.terminate()
 
 
 def installed_config(models_root: Path | None, flags: dict[str, object], *, parallel_jobs: bool) -> ServerConfig:
@@ -94,14 +99,14 @@ def installed_config(models_root: Path | None, flags: dict[str, object], *, para
 
 def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool) -> Assembly:
     """Put a server together. Every model is inspected, none is loaded; raises ConfigError for one that cannot be."""
-    codec = ThreadCodec(
-        DecodeLimits(max_seconds=config.max_audio_seconds),
-        config.max_pending_audio_mb * _MIB,
-        threads=usable_cores(),
-    )
+    clock = LoopClock()
+    codec = make_codec(config, clock)
 
-    def make_host(spec: ModelSpec) -> SlotHost:
-        return ThreadHost(finder.find(spec.family), spec)
+    def make_host(spec: ModelSpec, on_death: Callable[[], None]) -> SlotHost:
+        adapter = finder.find(spec.family)  # an unknown family is refused here, and not by its worker
+        if spec.isolation is Isolation.PROCESS:
+            return ProcessHost(finder.target(spec.family), spec, on_death)
+        return ThreadHost(adapter, spec)
 
     limits = ResidencyLimits(
         max_loaded_models=config.max_loaded_models,
@@ -109,7 +114,18 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
         min_free_memory_bytes=config.min_free_memory_mb * _MIB,
         residency_wait_s=config.residency_wait_ms / 1000,
     )
-    ports = RuntimePorts(LoopClock(), codec, LogObserver(), make_host, SystemMemory(), config.busy_timeout_ms, limits)
+    models_root = Path(config.models_root) if config.models_root else default_models_root()
+    ports = RuntimePorts(
+        clock,
+        codec,
+        LogObserver(),
+        make_host,
+        SystemMemory(),
+        config.busy_timeout_ms,
+        limits,
+        EngineLimits(config.run_timeout_ms / 1000, config.load_timeout_ms / 1000, config.teardown_timeout_ms / 1000),
+        peaks=PeakMemory(models_root / PEAKS_FILE),
+    )
     runtime = ParallelServerState(ports) if parallel_jobs else ServerState(ports)
     for registration in config.registrations():
         capability = inspect(finder, registration)
@@ -119,15 +135,30 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
     services = Services(
         models=ModelService(
             runtime,
-            partial(model_registration, parallel_jobs=parallel_jobs, device=config.device, lazy_load=config.lazy_load),
+            partial(
+                model_registration,
+                parallel_jobs=parallel_jobs,
+                device=config.device,
+                lazy_load=config.lazy_load,
+                isolation=config.isolation,
+            ),
             management=config.ui_management,
         ),
         speech=SpeechService(runtime, codec, config.max_text_chars),
         transcription=TranscriptionService(runtime, codec),
         tasks=TaskService(runtime, codec, config.max_text_chars),
-        models_root=ModelsRoot(Path(config.models_root) if config.models_root else default_models_root()),
+        models_root=ModelsRoot(models_root),
     )
     return Assembly(config, runtime, codec, services)
+
+
+def make_codec(config: ServerConfig, clock: Clock) -> ThreadCodec:
+    """What decodes and encodes under this configuration."""
+    limits = DecodeLimits(max_seconds=config.max_audio_seconds)
+    pending_bytes = config.max_pending_audio_mb * _MIB
+    if config.isolation is Isolation.PROCESS:
+        return ProcessCodec(limits, pending_bytes, usable_cores(), clock)
+    return ThreadCodec(limits, pending_bytes, usable_cores())
 
 
 def inspect(finder: AdapterFinder, registration: Registration) -> Capability:
@@ -170,12 +201,13 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
         side = SideListeners([make_listener(it.kind, it.options()) for it in config.listeners])
         side.open()
         opened.callback(side.close)
-        shutdown = Shutdown(assembly.runtime, clock, config.drain_timeout_ms / 1000)
+        shutdown = Shutdown(assembly.runtime, clock, config.drain_timeout_ms / 1000, assembly.codec.kill)
         opened.callback(shutdown.close)
         if signals is not None:
             signals.tell(shutdown.ask)
         try:
             on_listening(address_of(bound, secure=tls is not None))
+            await assembly.codec.start()
             await assembly.runtime.start()
             limits = _peer_limits(config)
             side.start(Served(assembly.app(), limits, shutdown.order), shutdown.begin)

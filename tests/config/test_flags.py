@@ -73,8 +73,18 @@ def documented_rows(heading: str) -> list[list[str]]:
 
 def written_default(field: str, schema: type[ServerConfig] | type[ModelConfig]) -> str:
     info = schema.model_fields[field]
-    words = {"lazy": "lazy_load", "busy_timeout_ms": "the server's", "threads": "cores // slots", "models_root": "none"}
-    words |= {"tls_cert": "none", "tls_key": "none"}
+    words = {
+        "lazy": "lazy_load",
+        "busy_timeout_ms": "the server's",
+        "run_timeout_ms": "the server's",
+        "load_timeout_ms": "the server's",
+        "teardown_timeout_ms": "the server's",
+        "threads": "cores // slots",
+        "isolation": "the server's",
+        "models_root": "none",
+        "tls_cert": "none",
+        "tls_key": "none",
+    }
     if info.is_required():
         return "required"
     return words[field] if info.default is None else json.dumps(info.default)

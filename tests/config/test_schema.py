@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from antiphon.config import ServerConfig, build_config
 from antiphon.vocabulary.spec import ModelSpec, Registration
+from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Mode, Task
 
 Load = Callable[..., ServerConfig]
@@ -24,8 +25,12 @@ def test_an_empty_object_takes_every_default(load: Load) -> None:
         "host": "127.0.0.1",
         "port": 8080,
         "device": "cpu",
+        "isolation": Isolation.PROCESS,
         "lazy_load": False,
         "busy_timeout_ms": 300_000,
+        "run_timeout_ms": 0,
+        "load_timeout_ms": 0,
+        "teardown_timeout_ms": 0,
         "max_text_chars": 100_000,
         "max_audio_seconds": 14_400,
         "max_request_body_bytes": 536_870_912,
@@ -53,8 +58,16 @@ def test_an_empty_object_takes_every_default(load: Load) -> None:
     }
 
 
+def test_a_models_own_limits_are_part_of_its_registration(load_model: Load) -> None:
+    limits = {"run_timeout_ms": 1, "load_timeout_ms": 0, "teardown_timeout_ms": 3}
+    (registration,) = load_model(**limits).registrations()
+    assert {name: getattr(registration, name) for name in limits} == limits
+
+
 def test_a_model_of_the_required_fields_takes_every_default(load_model: Load, home: Path) -> None:
-    spec = ModelSpec("a", "controlled", str(home / "models/a"), Task.TTS, Mode.OFFLINE, 1, "cpu", CORES, {}, {})
+    spec = ModelSpec(
+        "a", "controlled", str(home / "models/a"), Task.TTS, Mode.OFFLINE, 1, "cpu", CORES, {}, {}, Isolation.PROCESS
+    )
     assert load_model().registrations() == (Registration(spec, lazy=False, busy_timeout_ms=None),)
 
 
@@ -72,6 +85,7 @@ def test_a_model_keeps_every_field_that_it_is_given(load_model: Load, home: Path
         threads=3,
         load_options={"compute_type": "int8"},
         session_options={"nested": {"beams": [1, None, True]}},
+        isolation="thread",
     )
     spec = ModelSpec(
         id="org/name:1 xé",
@@ -84,6 +98,7 @@ def test_a_model_keeps_every_field_that_it_is_given(load_model: Load, home: Path
         threads=3,
         load_options={"compute_type": "int8"},
         session_options={"nested": {"beams": [1, None, True]}},
+        isolation=Isolation.THREAD,
     )
     assert config.registrations() == (Registration(spec, lazy=True, busy_timeout_ms=0),)
 
@@ -93,7 +108,16 @@ def test_threads_left_out_are_the_cores_shared_among_the_slots(
     load_model: Load, cores: int, slots: int, threads: int
 ) -> None:
     (model,) = load_model(parallel_jobs=True, slots=slots).models
-    assert model.to_registration(device="cpu", lazy_load=False, cores=cores).spec.threads == threads
+    registration = model.to_registration(device="cpu", lazy_load=False, isolation=Isolation.THREAD, cores=cores)
+    assert registration.spec.threads == threads
+
+
+def test_engines_run_in_processes_unless_the_server_or_the_model_says_otherwise(load: Load) -> None:
+    model = {"family": "f", "path": "models/a", "task": "tts"}
+    models = [{**model, "id": "quiet"}, {**model, "id": "near", "isolation": "thread"}]
+    ours = [it.spec.isolation for it in load({"models": models}).registrations()]
+    theirs = [it.spec.isolation for it in load({"isolation": "thread", "models": models}).registrations()]
+    assert (ours, theirs) == ([Isolation.PROCESS, Isolation.THREAD], [Isolation.THREAD] * 2)
 
 
 def test_the_server_decides_device_and_laziness_of_a_model_that_says_nothing(load: Load) -> None:
@@ -165,6 +189,9 @@ def test_other_slots_are_refused_with_parallel_jobs(
         ("lazy_load", "false", "wanted true or false; found 'false'"),
         ("ui_management", 0, "wanted true or false; found 0"),
         ("busy_timeout_ms", -1, "wanted whole milliseconds, 0 or more (0 = no bound); found -1"),
+        ("run_timeout_ms", -1, "wanted whole milliseconds, 0 or more (0 = no limit); found -1"),
+        ("load_timeout_ms", True, "wanted whole milliseconds, 0 or more (0 = no limit); found true"),
+        ("teardown_timeout_ms", 1.5, "wanted whole milliseconds, 0 or more (0 = no limit); found 1.5"),
         ("busy_timeout_ms", "5", "wanted whole milliseconds, 0 or more (0 = no bound); found '5'"),
         ("busy_timeout_ms", 2**53, f"wanted whole milliseconds, 0 or more (0 = no bound); found {2**53}"),
         ("max_text_chars", 0, "wanted an integer, 1 or more; found 0"),

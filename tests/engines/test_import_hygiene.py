@@ -1,4 +1,4 @@
-"""Finding an adapter and inspecting a model must not import an engine, nor numpy."""
+"""Inspecting a model must not import an engine, nor numpy; and a worker imports its own engine alone."""
 
 import subprocess
 import sys
@@ -9,6 +9,8 @@ import pytest
 
 ENGINES = {"onnxruntime", "onnx", "ctranslate2", "faster_whisper", "piper", "numpy"}
 
+SERVER = ("http", "service", "config", "cli", "packages", "audio", "runtime.models", "runtime.hosts.thread")
+
 SCRIPT = """
 import importlib, sys
 from antiphon.vocabulary.spec import ModelSpec
@@ -17,6 +19,18 @@ from antiphon.vocabulary.tasks import Task
 module, adapter, family, task, path = sys.argv[1:]
 getattr(importlib.import_module(module), adapter)().inspect(ModelSpec("x", family, path, Task(task)))
 print(" ".join(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+WORKER = """
+import sys
+import antiphon.worker.__main__, antiphon.worker.engine, antiphon.worker.line
+from antiphon.runtime.discovery import make_adapter
+from antiphon.vocabulary.spec import ModelSpec
+from antiphon.vocabulary.tasks import Task
+
+target, family, task, path = sys.argv[1:]
+make_adapter(target).load(ModelSpec("x", family, path, Task(task))).open_session()
+print(" ".join(sorted(sys.modules)))
 """
 
 
@@ -39,3 +53,22 @@ def test_inspecting_a_whisper_model_imports_no_engine(installed: Callable[[str],
     imported = imported_by("antiphon_adapters.whisper", "WhisperAdapter", "whisper", "asr", folder)
     assert "antiphon_adapters" in imported
     assert not imported & ENGINES
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("family", "adapter", "task", "package", "foreign"),
+    [
+        ("piper", "PiperAdapter", "tts", "piper-en-joe", {"faster_whisper", "ctranslate2"}),
+        ("whisper", "WhisperAdapter", "asr", "whisper-tiny-en", {"piper"}),
+    ],
+)
+def test_a_worker_imports_its_own_engine_and_nothing_of_the_server(
+    installed: Callable[[str], str], family: str, adapter: str, task: str, package: str, foreign: set[str]
+) -> None:
+    command = [sys.executable, "-c", WORKER, f"antiphon_adapters.{family}:{adapter}", family, task, installed(package)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    modules = set(run.stdout.split())
+    assert f"antiphon_adapters.{family}" in modules
+    server = {"fastapi", "starlette", "uvicorn", "pydantic", "typer"} | {f"antiphon.{it}" for it in SERVER}
+    assert not modules & (foreign | server)

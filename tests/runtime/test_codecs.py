@@ -1,52 +1,29 @@
-"""The codec of thread isolation and its budget of decoded audio."""
+"""What holds of the codec in either isolation, and its budget of decoded audio."""
 
 import asyncio
 import gc
 import io
-import wave
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
 from antiphon.audio.decode import DecodeLimits
 from antiphon.ports.codec import AudioFormat
-from antiphon.runtime.codecs import ThreadCodec
 from antiphon.vocabulary.errors import InvalidRequest, ServerBusy, TooLarge
+from codec_stage import CODECS, wav
 
 MIB = 1024 * 1024
 
 
-def wav(frames, rate=16_000, channels=1):
-    """A silent 16-bit file; decoded it takes four bytes a sample."""
-    body = io.BytesIO()
-    with wave.open(body, "wb") as file:
-        file.setnchannels(channels)
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes(bytes(2 * frames * channels))
-    body.seek(0)
-    return body
-
-
-class Codec(ThreadCodec):
-    """A codec whose threads end with the test, and which says what it counts."""
-
-    async def at_end(self):
-        self.close()
-
-    def taken(self):
-        return self._budget._taken_bytes
-
-    async def settled(self):
-        """What is counted once the thread and the loop are through with what they did."""
-        await self._crew.call(len, "")
-        await asyncio.sleep(0)
-        return self.taken()
+@pytest.fixture(params=CODECS)
+def make_codec(request):
+    return partial(CODECS[request.param])  # the class itself would look like something to end
 
 
 @pytest.fixture
-def codec():
-    return Codec(DecodeLimits(max_seconds=60), 4 * MIB, threads=1)
+def codec(make_codec):
+    return make_codec(4 * MIB)
 
 
 @pytest.fixture(autouse=True)
@@ -115,13 +92,13 @@ async def test_what_is_left_of_a_step_can_still_be_used(codec):
     del first, second
 
 
-async def test_what_a_damaged_upload_held_is_back_while_its_error_still_lives():
-    codec = Codec(DecodeLimits(max_seconds=60, max_bytes=2 * MIB), 4 * MIB, threads=1)
+async def test_what_a_damaged_upload_held_is_back_while_its_error_still_lives(make_codec):
+    codec = make_codec(4 * MIB, DecodeLimits(max_seconds=60, max_bytes=2 * MIB))
     with pytest.raises(TooLarge) as caught:
         await codec.decode(wav(600_000))
     assert await codec.settled() == 0
     assert caught.value.__traceback__ is not None
-    codec.close()
+    await codec.terminate()
 
 
 async def test_what_is_no_audio_holds_nothing(codec):
@@ -147,10 +124,10 @@ async def test_uploads_together_share_one_budget(codec):
     assert await codec.settled() == 0
 
 
-async def test_a_budget_of_zero_has_no_bound():
-    codec = Codec(DecodeLimits(max_seconds=60), 0, threads=1)
+async def test_a_budget_of_zero_has_no_bound(make_codec):
+    codec = make_codec(0)
     assert (await codec.decode(wav(900_000))).frames == 900_000
-    codec.close()
+    await codec.terminate()
 
 
 async def test_a_whole_answer_and_one_in_pieces_hold_the_same_samples(codec):

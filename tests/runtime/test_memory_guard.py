@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from antiphon.runtime.api import Strategy
 from antiphon.runtime.wiring import ResidencyLimits
-from antiphon.vocabulary.errors import EngineError, InsufficientMemory
+from antiphon.vocabulary.errors import EngineError, InsufficientMemory, LoadFailed
 from antiphon.vocabulary.states import ModelState
 from runtime_stage import until
 
@@ -106,16 +107,71 @@ async def test_busy_and_pinned_models_stay_and_go_on(stage):
 
 
 @guarded
-async def test_cold_loads_take_turns_and_warm_requests_pass_them(stage):
-    _, first, second = stage.model("a"), stage.model("b"), stage.model("c")
+async def test_cold_loads_that_fit_beside_each_other_do_not_wait(stage):
+    first, _ = stage.model("a", weight_bytes=50), stage.model("b", weight_bytes=50)
+    stage.free_bytes = 200
+    with first.held("load"):
+        loading = stage.say("hello", "a")
+        await first.await_for("load")
+        await stage.say("hello", "b")
+    await loading
+
+
+@guarded
+async def test_a_load_that_fits_only_without_those_under_way_waits_for_them_and_warm_requests_do_not(stage):
+    _, first, second = stage.model("a"), stage.model("b", weight_bytes=50), stage.model("c", weight_bytes=50)
     await stage.bring("a")
+    stage.free_bytes = 199
     with first.held("load"):
         loading = stage.say("hello", "b")
         await first.await_for("load")
         waiting = stage.say("hello", "c")
         await stage.say("hello", "a")
         assert second.events() == []
+        assert stage.state("a") is READY
     await asyncio.gather(loading, waiting)
+
+
+@guarded
+async def test_loads_that_wait_for_memory_come_in_their_order(stage):
+    first, large, small = (stage.model(name, weight_bytes=size) for name, size in (("a", 50), ("b", 90), ("c", 10)))
+    stage.free_bytes = 199
+    with first.held("load"):
+        loading = stage.say("hello", "a")
+        await first.await_for("load")
+        waiting = [stage.say("hello", "b"), stage.say("hello", "c")]
+        await until(lambda: len(stage.runtime._residents._guard._waiting) == 2)
+        large.hold("load")
+    await large.await_for("load")
+    assert small.events() == []
+    large.release("load")
+    await asyncio.gather(loading, *waiting)
+
+
+@guarded
+async def test_a_load_that_fails_gives_its_memory_back(stage):
+    broken, _ = stage.model("a", weight_bytes=50), stage.model("b", weight_bytes=90)
+    stage.free_bytes = 199
+    broken.fail("load")
+    with pytest.raises(LoadFailed):
+        await stage.say("hello", "a")
+    await stage.say("hello", "b")
+
+
+@guarded
+async def test_a_second_pool_beside_the_first_has_its_memory_reserved(stage):
+    stage.model("a", weight_bytes=50)
+    stage.model("b", weight_bytes=50)
+    await stage.bring("a")
+    new = stage.checkpoint("new")
+    new.set("bytes", "50")
+    stage.free_bytes = 199
+    with new.held("load"):
+        replacing = stage.register(stage.registration("a", "new"), strategy=Strategy.SIDE_BY_SIDE)
+        await new.await_for("load")
+        waiting = stage.say("hello", "b")
+        await until(lambda: stage.runtime._residents._guard._waiting)
+    await asyncio.gather(replacing, waiting)
 
 
 async def test_without_the_guard_cold_loads_do_not_wait_for_each_other(stage):

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -59,7 +60,7 @@ async def test_a_reader_that_leaves_in_mid_flight_ends_the_engine_and_has_its_se
         await checkpoint.await_for("stream")
         unload = await unload_behind(stage)
         closing = asyncio.ensure_future(stream.aclose())
-        await until(lambda: stream._ending.events._leaving)
+        await until(lambda: stream._ending.events._flow._window.left)
         assert not closing.done()
         assert checkpoint.events("reset") == []
     await asyncio.gather(closing, unload)
@@ -73,7 +74,7 @@ async def test_a_closer_that_is_cancelled_does_not_cut_the_end_short(stage):
         await checkpoint.await_for("stream")
         unload = await unload_behind(stage)
         closing = asyncio.ensure_future(stream.aclose())
-        await until(lambda: stream._ending.events._leaving)
+        await until(lambda: stream._ending.events._flow._window.left)
         closing.cancel()
         assert isinstance((await asyncio.gather(closing, return_exceptions=True))[0], asyncio.CancelledError)
         assert not unload.done()
@@ -105,7 +106,7 @@ async def test_a_reader_that_waits_when_its_stream_is_closed_reads_its_end(stage
         reading = asyncio.ensure_future(anext(stream, None))
         await checkpoint.await_for("stream")
         closing = asyncio.ensure_future(stream.aclose())
-        await until(lambda: stream._ending.events._leaving)
+        await until(lambda: stream._ending.events._flow._window.left)
     assert await reading is None
     await closing
 
@@ -223,7 +224,7 @@ async def test_a_fault_after_the_reader_left_is_nobodys_answer(stage):
         stream = await stage.open("hello")
         await checkpoint.await_for("stream")
         closing = asyncio.ensure_future(stream.aclose())
-        await until(lambda: stream._ending.events._leaving)
+        await until(lambda: stream._ending.events._flow._window.left)
         checkpoint.fail("stream")
     await closing
 
@@ -232,11 +233,8 @@ async def test_a_session_without_streams_refuses_one_and_keeps_no_lease(stage):
     stage.model()
     await stage.runtime.load("a")
     resident = stage.runtime._residents.find("a")
-    facts = resident.pool.facts
-    offline_only = type(facts)(
-        facts.family, facts.task, facts.mode, frozenset({Interface.OFFLINE}), facts.sample_rate, 1, facts.capacity
-    )
-    resident.pool = type(resident.pool)(resident.pool.host, offline_only)
+    offline_only = replace(resident.pool.facts, interfaces=frozenset({Interface.OFFLINE}))
+    resident.pool = replace(resident.pool, facts=offline_only)
     with pytest.raises(InvalidRequest, match="cannot be called streaming"):
         await stage.runtime.open_stream(order("hello", interface=Interface.STREAMING))
     await asyncio.gather(*stage.fill())

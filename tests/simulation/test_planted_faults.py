@@ -80,7 +80,7 @@ def test_a_planted_fault_is_found_and_comes_down_to_few_events(mutated, words, m
     def fails(history):
         return any(words in finding for finding in mutated(history).findings)
 
-    seed = next(seed for seed in range(300) if fails(draw(seed)))
+    seed = next(seed for seed in range(3000) if fails(draw(seed)))
     history = minimal(draw(seed), fails)
     assert fails(history)
     assert not play(history).findings

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from antiphon.testing.sim import Act, SimCodec, SimWorld, sim_spec, weight_bytes
+from antiphon.testing.sim import Act, SimWorld, sim_spec, weight_bytes
+from antiphon.testing.sim_codec import SimCodec
 from antiphon.testing.virtual import VirtualLoop
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import EngineError
@@ -24,7 +25,7 @@ def world():
 
 
 async def opened(world, spec=None):
-    host = world.make_host(spec or sim_spec("m", 2, revision=3, style=4))
+    host = world.make_host(spec or sim_spec("m", 2, revision=3, style=4), lambda: None)
     await host.load()
     await host.open()
     await host.clone(1)

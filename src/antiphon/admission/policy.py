@@ -17,6 +17,11 @@ def effective_timeout_s(request_s: float | None, model_s: float | None, server_s
     return 0.0 if math.isinf(shortest_s) else shortest_s
 
 
+def seconds(milliseconds: int | None) -> float | None:
+    """A configured time in seconds; None is "not said"."""
+    return None if milliseconds is None else milliseconds / 1000
+
+
 def is_hopeless(occupied_since: Iterable[float], now: float, timeout_s: float) -> bool:
     """Whether every occupant has been at work for longer than this caller would wait (time.healthy_and_overdue).
 

@@ -1,21 +1,20 @@
 """The cases: which sides stand against each other, and what we mean to reach. docs/bench.md gives the reasons."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from antiphon.bench.comparisons import Case, Comparison, Sense, Side
 from antiphon.bench.direct import DirectWork
 from antiphon.bench.gates import GateCycle, SemaphoreCycle
-from antiphon.bench.lab import Lab, Server
-from antiphon.bench.load import drive, form_request, json_request
-from antiphon.bench.material import SENTENCES, speech_request, spoken
+from antiphon.bench.isolation import isolated_engines, isolation, worker_start
+from antiphon.bench.lab import Lab, Server, configured
+from antiphon.bench.load import drive
+from antiphon.bench.material import CLIENTS, NOOP, SENTENCES, clips_of, speech_request, transcription_request
 from antiphon.bench.samples import Basis
 from antiphon.bench.sides import BareImports, DirectSide, ServerSide, ServerStart
 from antiphon.config import usable_cores
 from antiphon.packages import InstalledModel
 from antiphon.vocabulary.errors import AntiphonError
 
-_NOOP = json_request("/v1/tasks/run", {"model": "null", "request": {"text": "nothing to do"}})
-_CLIENTS = 8
 _WARM_UP = 100
 
 _WAITERS = (0, 1000, 100_000)
@@ -25,11 +24,11 @@ _CALLERS = (1, 2, 4)
 def noop(lab: Lab) -> Case:
     """A request that has nothing to do, against a route that does nothing: what the server itself costs."""
     ours, bare = _null_server(lab), lab.bare()
-    drive(bare.url, [_NOOP] * _WARM_UP, _CLIENTS)
-    requests = [_NOOP] * lab.scale.noop_requests
+    drive(bare.url, [NOOP] * _WARM_UP, CLIENTS)
+    requests = [NOOP] * lab.scale.noop_requests
     sides: list[Side] = []
     comparisons: list[Comparison] = []
-    for clients, target in ((_CLIENTS, 0.7), (1, None)):
+    for clients, target in ((CLIENTS, 0.7), (1, None)):
         names = f"no-op, {clients} clients", f"bare route, {clients} clients"
         for name, server in zip(names, (ours, bare), strict=True):
             sides.append(ServerSide(name, server.process, server.url, requests, clients))
@@ -43,8 +42,8 @@ def gate(lab: Lab) -> Case:
     """Admission alone, with a crowd behind it."""
     server, cycles = _null_server(lab), lab.scale.gate_cycles
     request = "no-op request"
-    requests = [_NOOP] * lab.scale.noop_requests
-    sides: list[Side] = [ServerSide(request, server.process, server.url, requests, _CLIENTS)]
+    requests = [NOOP] * lab.scale.noop_requests
+    sides: list[Side] = [ServerSide(request, server.process, server.url, requests, CLIENTS)]
     comparisons: list[Comparison] = []
     for waiters in _WAITERS:
         ours, theirs = f"gate, {waiters:,} waiters", f"semaphore, {waiters:,} waiters"
@@ -64,7 +63,7 @@ def startup(lab: Lab) -> Case:
     models = [lab.null_model()]
     for family in ("piper", "whisper"):
         try:
-            models.append(_configured(lab.installed(family)))
+            models.append(configured(lab.installed(family)))
         except AntiphonError:  # a server without this engine starts as well
             continue
     arguments = lab.serve_arguments([{**model, "lazy": True} for model in models], parallel=False)
@@ -90,14 +89,12 @@ def piper(lab: Lab) -> Case:
 
 def whisper(lab: Lab) -> Case:
     """Transcription through the server, of clips that Piper speaks first."""
-    model, voice = lab.installed("whisper"), lab.installed("piper")
-    with lab.another() as studio:
-        clips = spoken(studio.serve([_configured(voice)], parallel=False).url, voice.id)[: lab.scale.clips]
+    model, clips = lab.installed("whisper"), clips_of(lab)
     files = tuple(str(lab.file("clip.wav", clip)) for clip in clips)
     work = DirectWork(model.family, str(model.path), model.task, _CALLERS, clips=files)
 
     def requests(model_id: str) -> list[bytes]:
-        return [form_request("/v1/audio/transcriptions", {"model": model_id}, clip) for clip in clips]
+        return [transcription_request(model_id, clip) for clip in clips]
 
     return _engine_case(lab, model, work, requests, (None, None))
 
@@ -108,6 +105,9 @@ CASES: Mapping[str, Callable[[Lab], Case]] = {
     "startup": startup,
     "piper": piper,
     "whisper": whisper,
+    "isolation": isolation,
+    "isolated-engines": isolated_engines,
+    "worker-start": worker_start,
 }
 
 
@@ -122,17 +122,17 @@ def _engine_case(
     cores = usable_cores()
     settings = sorted({1, cores})
     parallel = lab.serve(
-        [{**_configured(model, f"slots-{slots}"), "slots": slots, "threads": 1} for slots in _CALLERS], parallel=True
+        [{**configured(model, f"slots-{slots}"), "slots": slots, "threads": 1} for slots in _CALLERS], parallel=True
     )
     serial = lab.serve(
-        [{**_configured(model, f"threads-{threads}"), "threads": threads} for threads in settings], parallel=False
+        [{**configured(model, f"threads-{threads}"), "threads": threads} for threads in settings], parallel=False
     )
     direct = lab.direct(work)
     sides: list[Side] = []
     comparisons: list[Comparison] = []
 
     def add(name: str, server: Server, model_id: str, clients: int) -> str:
-        sides.append(_warm(server, name, requests(model_id), clients))
+        sides.append(server.warm_side(name, requests(model_id), clients))
         return name
 
     for callers in _CALLERS:
@@ -156,23 +156,7 @@ def _engine_case(
     return Case(model.family, tuple(sides), tuple(comparisons))
 
 
-def _warm(server: Server, name: str, requests: Sequence[bytes], clients: int) -> ServerSide:
-    """A side whose model is in memory, every slot of it used once."""
-    drive(server.url, list(requests[:1]) * clients, clients)
-    return ServerSide(name, server.process, server.url, requests, clients)
-
-
 def _null_server(lab: Lab) -> Server:
     server = lab.serve([lab.null_model()], parallel=True)
-    drive(server.url, [_NOOP] * _WARM_UP, _CLIENTS)
+    drive(server.url, [NOOP] * _WARM_UP, CLIENTS)
     return server
-
-
-def _configured(model: InstalledModel, model_id: str | None = None) -> dict[str, object]:
-    return {
-        "id": model_id or model.id,
-        "family": model.family,
-        "task": str(model.task),
-        "mode": str(model.mode),
-        "path": str(model.path),
-    }

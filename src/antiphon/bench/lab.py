@@ -10,12 +10,15 @@ from typing import Self
 
 from antiphon.bench.direct import READY, DirectWork
 from antiphon.bench.errors import NotInstalledError
+from antiphon.bench.load import drive
 from antiphon.bench.null import FAMILY as NULL_FAMILY
 from antiphon.bench.null import TARGET as NULL_TARGET
 from antiphon.bench.processes import Measured, wait_for_url
+from antiphon.bench.sides import ServerSide
 from antiphon.packages import InstalledModel, installed_registrations
 from antiphon.runtime.discovery import AdapterFinder
 from antiphon.vocabulary.errors import ConfigError
+from antiphon.vocabulary.states import Isolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,11 @@ class Server:
 
     process: Measured
     url: str
+
+    def warm_side(self, name: str, requests: Sequence[bytes], clients: int) -> ServerSide:
+        """A side whose model is in memory, every slot of it used once."""
+        drive(self.url, list(requests[:1]) * clients, clients)
+        return ServerSide(name, self.process, self.url, requests, clients)
 
 
 class Lab:
@@ -71,15 +79,21 @@ class Lab:
             raise NotInstalledError(error.message) from error
         return min(models, key=lambda model: _size_bytes(model.path))
 
-    def serve_arguments(self, models: Sequence[Mapping[str, object]], *, parallel: bool) -> list[str]:
-        """The command of a server with these models, on a free port."""
-        config = self.file("server.json", json.dumps({"port": 0, "models": list(models)}).encode())
+    def serve_arguments(
+        self, models: Sequence[Mapping[str, object]], *, parallel: bool, isolation: Isolation = Isolation.THREAD
+    ) -> list[str]:
+        """The command of a server with these models, on a free port; in threads all its processor time is its own."""
+        settings = {"port": 0, "isolation": isolation, "models": list(models)}
+        config = self.file("server.json", json.dumps(settings).encode())
         flags = ["--parallel-jobs"] if parallel else []
         return ["-m", "antiphon", "serve", "--config", str(config), "--family", NULL_TARGET, *flags]
 
-    def serve(self, models: Sequence[Mapping[str, object]], *, parallel: bool) -> Server:
+    def serve(
+        self, models: Sequence[Mapping[str, object]], *, parallel: bool, isolation: Isolation = Isolation.THREAD
+    ) -> Server:
         """Start a server."""
-        process = self._open.enter_context(Measured(self.serve_arguments(models, parallel=parallel)))
+        arguments = self.serve_arguments(models, parallel=parallel, isolation=isolation)
+        process = self._open.enter_context(Measured(arguments))
         return Server(process, wait_for_url(process))
 
     def null_model(self) -> dict[str, object]:
@@ -104,6 +118,17 @@ class Lab:
         path = self._folder / f"{self._files}-{name}"
         path.write_bytes(content)
         return path
+
+
+def configured(model: InstalledModel, model_id: str | None = None) -> dict[str, object]:
+    """An installed model as a configuration has it, under its own name or another."""
+    return {
+        "id": model_id or model.id,
+        "family": model.family,
+        "task": str(model.task),
+        "mode": str(model.mode),
+        "path": str(model.path),
+    }
 
 
 def _size_bytes(folder: Path) -> int:

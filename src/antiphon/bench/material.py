@@ -1,7 +1,11 @@
 """What the engines are given: fixed sentences, and the clips that are made of them."""
 
-from antiphon.bench.load import Connection, json_request
+from antiphon.bench.lab import Lab, configured
+from antiphon.bench.load import Connection, form_request, json_request
 
+CLIENTS = 8
+NOOP = json_request("/v1/tasks/run", {"model": "null", "request": {"text": "nothing to do"}})
+"""A request that has nothing to do."""
 SENTENCES = (
     "The harbour lay quiet before the storm.",
     "She wrote the address on an envelope.",
@@ -18,6 +22,18 @@ SENTENCES = (
 def speech_request(model: str, text: str) -> bytes:
     """A request that has a sentence spoken."""
     return json_request("/v1/audio/speech", {"model": model, "input": text})
+
+
+def transcription_request(model: str, clip: bytes) -> bytes:
+    """A request that has a clip transcribed."""
+    return form_request("/v1/audio/transcriptions", {"model": model}, clip)
+
+
+def clips_of(lab: Lab) -> list[bytes]:
+    """As many clips as a turn has, spoken by Piper in a server that is gone afterwards."""
+    voice = lab.installed("piper")
+    with lab.another() as studio:
+        return spoken(studio.serve([configured(voice)], parallel=False).url, voice.id)[: lab.scale.clips]
 
 
 def spoken(url: str, model: str) -> list[bytes]:

@@ -19,6 +19,9 @@ class CaseName(StrEnum):
     STARTUP = "startup"
     PIPER = "piper"
     WHISPER = "whisper"
+    ISOLATION = "isolation"
+    ISOLATED_ENGINES = "isolated-engines"
+    WORKER_START = "worker-start"
 
 
 def bench(

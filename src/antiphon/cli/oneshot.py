@@ -31,7 +31,7 @@ async def one_model(
     from antiphon.bootstrap import assemble, installed_config
     from antiphon.runtime.discovery import AdapterFinder
 
-    installed = installed_config(models_root, {}, parallel_jobs=False)
+    installed = installed_config(models_root, {"isolation": "thread"}, parallel_jobs=False)
     fitting = [model for model in installed.models if model.task is task and model_id in (None, model.id)]
     if not fitting:
         known = ", ".join(model.id for model in installed.models if model.task is task) or "none"

@@ -14,6 +14,7 @@ from antiphon.config.schema import ListenerConfig, ModelConfig, ServerConfig, Su
 from antiphon.config.wording import shown, shown_path, shown_place, unknown_field
 from antiphon.vocabulary.errors import ConfigError, InvalidRequest
 from antiphon.vocabulary.spec import Registration
+from antiphon.vocabulary.states import Isolation
 
 NO_FLAGS: Mapping[str, object] = MappingProxyType({})
 
@@ -36,7 +37,7 @@ def build_config(data: Mapping[str, object], *, source: str, base: Path, paralle
 
 
 def model_registration(
-    data: Mapping[str, object], *, parallel_jobs: bool, device: str, lazy_load: bool
+    data: Mapping[str, object], *, parallel_jobs: bool, device: str, lazy_load: bool, isolation: Isolation
 ) -> Registration:
     """Validate one model that a client registers; its relative paths start at the working folder.
 
@@ -50,7 +51,7 @@ def model_registration(
         place = fault["loc"][:2]
         message = f"{shown_place(place)}: {_explained({**fault, 'loc': ('models', 0, *place)})}"
         raise InvalidRequest(message, param=str(place[0])) from error
-    return model.to_registration(device=device, lazy_load=lazy_load, cores=usable_cores())
+    return model.to_registration(device=device, lazy_load=lazy_load, isolation=isolation, cores=usable_cores())
 
 
 def _from_working_folder(name: str, value: object) -> object:

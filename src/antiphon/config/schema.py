@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, fi
 from antiphon.config.paths import absolute_path, existing_path, folder_path
 from antiphon.config.wording import shown
 from antiphon.vocabulary.spec import MAX_SLOTS, ModelSpec, Registration
+from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Mode, Task
 
 MAX_ID_LENGTH = 200
@@ -28,6 +29,9 @@ _LARGEST = 2**53 - 1
 
 _Positive = Annotated[int, Field(ge=1, le=_LARGEST, description="an integer, 1 or more")]
 _Milliseconds = Annotated[int, Field(ge=0, le=_LARGEST, description="whole milliseconds, 0 or more (0 = no bound)")]
+_LIMIT = "whole milliseconds, 0 or more (0 = no limit)"
+_Limit = Annotated[int, Field(ge=0, le=_LARGEST, description=_LIMIT)]
+_OwnLimit = Annotated[int | None, Field(ge=0, le=_LARGEST, description=_LIMIT)]
 _Count = Annotated[int, Field(ge=0, le=_LARGEST, description="an integer, 0 or more (0 = off)")]
 _Switch = Annotated[bool, Field(description="true or false")]
 _Options = Annotated[dict[str, JsonValue], Field(description=_OPTIONS)]
@@ -65,7 +69,11 @@ class ModelConfig(BaseModel):
     busy_timeout_ms: int | None = Field(
         default=None, ge=0, le=_LARGEST, description="whole milliseconds, 0 or more (0 = no bound)"
     )
+    run_timeout_ms: _OwnLimit = None
+    load_timeout_ms: _OwnLimit = None
+    teardown_timeout_ms: _OwnLimit = None
     threads: int | None = Field(default=None, ge=1, le=1024, description="an integer from 1 to 1024")
+    isolation: Isolation | None = Field(default=None, strict=False, description=f"one of {', '.join(Isolation)}")
     load_options: _Options = {}
     session_options: _Options = {}
 
@@ -100,7 +108,7 @@ class ModelConfig(BaseModel):
             raise ValueError(f"wanted {_OPTIONS}; found NaN or infinity") from error
         return value
 
-    def to_registration(self, *, device: str, lazy_load: bool, cores: int) -> Registration:
+    def to_registration(self, *, device: str, lazy_load: bool, isolation: Isolation, cores: int) -> Registration:
         """Complete this model with the server's defaults; `threads` left out is `cores` shared out among the slots."""
         spec = ModelSpec(
             id=self.id,
@@ -113,8 +121,17 @@ class ModelConfig(BaseModel):
             threads=max(1, cores // self.slots) if self.threads is None else self.threads,
             load_options=dict(self.load_options),
             session_options=dict(self.session_options),
+            isolation=self.isolation or isolation,
         )
-        return Registration(spec, lazy_load if self.lazy is None else self.lazy, self.busy_timeout_ms, self.pinned)
+        return Registration(
+            spec,
+            lazy_load if self.lazy is None else self.lazy,
+            self.busy_timeout_ms,
+            self.pinned,
+            self.run_timeout_ms,
+            self.load_timeout_ms,
+            self.teardown_timeout_ms,
+        )
 
 
 class ListenerConfig(BaseModel):
@@ -146,8 +163,12 @@ class ServerConfig(BaseModel):
     host: str = Field(default="127.0.0.1", pattern=r"^[!-~]+$", description="a host name or an address")
     port: int = Field(default=8080, ge=0, le=65535, description="an integer from 0 to 65535 (0 = any free port)")
     device: Literal["cpu", "cuda", "vulkan"] = Field(default="cpu", description="one of cpu, cuda, vulkan")
+    isolation: Isolation = Field(default=Isolation.PROCESS, strict=False, description=f"one of {', '.join(Isolation)}")
     lazy_load: _Switch = False
     busy_timeout_ms: _Milliseconds = 300_000
+    run_timeout_ms: _Limit = 0
+    load_timeout_ms: _Limit = 0
+    teardown_timeout_ms: _Limit = 0
     max_text_chars: _Positive = 100_000
     max_audio_seconds: _Positive = 14_400
     max_request_body_bytes: _Positive = 512 * 1024 * 1024
@@ -221,7 +242,8 @@ class ServerConfig(BaseModel):
         """The models, each completed with this server's defaults and this machine's cores."""
         cores = usable_cores()
         return tuple(
-            model.to_registration(device=self.device, lazy_load=self.lazy_load, cores=cores) for model in self.models
+            model.to_registration(device=self.device, lazy_load=self.lazy_load, isolation=self.isolation, cores=cores)
+            for model in self.models
         )
 
 

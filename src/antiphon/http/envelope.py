@@ -47,9 +47,11 @@ TABLE: Mapping[type[errors.AntiphonError], Row] = {
     errors.ModelNotFound: Row(404, "not_found_error"),
     errors.ServerBusy: Row(503, "server_error"),
     errors.InsufficientMemory: Row(503, "server_error"),
+    errors.WorkerDied: Row(503, "server_error"),
     errors.UnsupportedSlots: Row(500, "server_error"),
     errors.ShuttingDown: Row(503, "server_error"),
     errors.EngineError: Row(500, "server_error"),
+    errors.RunTimeout: Row(504, "server_error"),
     errors.LoadFailed: Row(500, "server_error"),
     # These name files of the server, for the one who runs it.
     errors.ConfigError: Row(500, "server_error", "the server's configuration cannot be served; its log says why"),

@@ -70,9 +70,18 @@ def called(names: Mapping[str, str]) -> Iterator[None]:
 
 def busy_timeout_ms(request: Request, in_body: int | None = None) -> int | None:
     """The longest wait for a slot, in milliseconds: what the body asks for, else the query; 0 is no bound."""
+    return _timeout_ms(request, "busy_timeout_ms", in_body)
+
+
+def run_timeout_ms(request: Request, in_body: int | None = None) -> int | None:
+    """The longest time without progress in the engine, in milliseconds, as `busy_timeout_ms` is found."""
+    return _timeout_ms(request, "run_timeout_ms", in_body)
+
+
+def _timeout_ms(request: Request, name: str, in_body: int | None) -> int | None:
     if not request.scope["query_string"]:
         return in_body
-    in_query = integer(request.query_params.get("busy_timeout_ms"), "busy_timeout_ms", 0, MAX_TIMEOUT_MS)
+    in_query = integer(request.query_params.get(name), name, 0, MAX_TIMEOUT_MS)
     return in_query if in_body is None else in_body
 
 

@@ -14,6 +14,9 @@ MAX_TIMEOUT_MS = 2**53 - 1
 """The largest integer that every JSON reader keeps exact."""
 
 _Timeout = Annotated[int | None, Field(ge=0, le=MAX_TIMEOUT_MS, description="longest wait for a slot; 0 = no bound")]
+_RunTimeout = Annotated[
+    int | None, Field(ge=0, le=MAX_TIMEOUT_MS, description="longest run without progress; 0 = the configured one")
+]
 _Seed = Annotated[int, Field(ge=0, le=MAX_SEED, description="equal requests with equal seeds get equal bytes")]
 _Options = Annotated[dict[str, JsonValue], Field(description="the model's own options")]
 
@@ -37,6 +40,7 @@ class SpeechBody(Body):
     stream_format: Literal["sse", "audio"] | None = None
     options: _Options = {}
     busy_timeout_ms: _Timeout = None
+    run_timeout_ms: _RunTimeout = None
 
 
 class AudioData(Body):
@@ -60,6 +64,7 @@ class TranscriptionBody(Body):
     stream: bool = False
     options: _Options = {}
     busy_timeout_ms: _Timeout = None
+    run_timeout_ms: _RunTimeout = None
 
 
 class TaskBody(Body):
@@ -79,6 +84,7 @@ class TaskRunBody(Body):
     model: str
     request: TaskBody
     busy_timeout_ms: _Timeout = None
+    run_timeout_ms: _RunTimeout = None
 
 
 class TaskBatchBody(Body):
@@ -87,6 +93,7 @@ class TaskBatchBody(Body):
     model: str
     requests: list[TaskBody] = Field(min_length=1, max_length=256)
     busy_timeout_ms: _Timeout = None
+    run_timeout_ms: _RunTimeout = None
 
 
 class LoadBody(BaseModel):
@@ -137,12 +144,12 @@ def operation(
     content = {"application/json": {"schema": body.model_json_schema()}}
     if file_in_form is not None:
         content |= _form(body, file_in_form)
-    return _described(content) if waits else {"requestBody": {"required": True, "content": content}}
+    return _described(body, content) if waits else {"requestBody": {"required": True, "content": content}}
 
 
 def form_operation(body: type[BaseModel], file_in_form: str) -> dict[str, Any]:  # OpenAPI's own type
     """Describe a route that takes a form alone, with one file or more in `file`."""
-    return _described(_form(body, file_in_form))
+    return _described(body, _form(body, file_in_form))
 
 
 def _form(body: type[BaseModel], file_in_form: str) -> dict[str, Any]:
@@ -152,13 +159,22 @@ def _form(body: type[BaseModel], file_in_form: str) -> dict[str, Any]:
     return {"multipart/form-data": {"schema": {"type": "object", "properties": fields, "required": ["model", "file"]}}}
 
 
-def _described(content: dict[str, Any]) -> dict[str, Any]:
-    return {"parameters": [_TIMEOUT_IN_QUERY], "requestBody": {"required": True, "content": content}}
+def _described(body: type[BaseModel], content: dict[str, Any]) -> dict[str, Any]:
+    runs = "run_timeout_ms" in body.model_fields
+    in_query = [_TIMEOUT_IN_QUERY, _RUN_TIMEOUT_IN_QUERY] if runs else [_TIMEOUT_IN_QUERY]
+    return {"parameters": in_query, "requestBody": {"required": True, "content": content}}
 
 
 _TIMEOUT_IN_QUERY = {
     "name": "busy_timeout_ms",
     "in": "query",
     "description": "longest wait for a slot, in milliseconds; 0 = no bound. A body's own value goes before it",
+    "schema": {"type": "integer", "minimum": 0, "maximum": MAX_TIMEOUT_MS},
+}
+
+_RUN_TIMEOUT_IN_QUERY = {
+    "name": "run_timeout_ms",
+    "in": "query",
+    "description": "longest run without progress, in milliseconds; 0 = the configured one. As `busy_timeout_ms`",
     "schema": {"type": "integer", "minimum": 0, "maximum": MAX_TIMEOUT_MS},
 }

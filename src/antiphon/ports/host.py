@@ -3,10 +3,11 @@
 A host owns one load of one model: its weights and the sessions behind its slots. The runtime promises one call at a
 time a slot. Every awaitable returns only when the engine is quiescent on that slot: so the runtime never cancels one,
 it sets the request's `cancellation` and waits (docs/architecture.md: leases in asyncio, rule 1).
-Errors: what the engine raises arrives as the domain error that it is, or as `EngineError`.
+Errors: what the engine raises arrives as the domain error that it is, or as `EngineError`; `WorkerDied` where the
+process that it ran in has ended, for what was under way and for every call that comes later.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from antiphon.vocabulary.audio import AudioChunk
@@ -63,11 +64,41 @@ class SlotHost(Protocol):
         ...
 
     async def terminate(self) -> None:
-        """Let go of the threads or the process, after `close`; nothing may be called afterwards."""
+        """Let go of the threads or the process, after `close`, and wait until it is gone.
+
+        Nothing may be called afterwards but `kill`, which a process that does not go may need.
+        """
+        ...
+
+    def kill(self) -> None:
+        """Stop the engine now, whatever it does: what is under way raises WorkerDied.
+
+        A thread cannot be killed: there it does nothing. `close` and `terminate` follow all the same.
+        """
+        ...
+
+    @property
+    def killable(self) -> bool:
+        """Whether `kill` does anything."""
+        ...
+
+    @property
+    def death(self) -> str | None:
+        """How the engine's process ended, in words; None while it lives, and where it has none."""
+        ...
+
+    async def resident_bytes(self) -> int | None:
+        """Proportional set size of the engine's own process, in bytes; None where it has none."""
         ...
 
 
 class HostFactory(Protocol):
     """Makes the host for one load of a model; it starts nothing yet."""
 
-    def __call__(self, spec: ModelSpec) -> SlotHost: ...
+    def __call__(self, spec: ModelSpec, on_death: Callable[[], None]) -> SlotHost:
+        """Make a host.
+
+        `on_death` is told, once, on the event loop, that the engine's process ended before `terminate`, by itself or by
+        `kill`, after every call under way was failed. A host of threads never calls it.
+        """
+        ...

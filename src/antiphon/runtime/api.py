@@ -38,7 +38,7 @@ class Inference:
 
     `request` is as the client wrote it; `bind` makes it one for the model, after the grant, and raises InvalidRequest
     where that cannot be. Its audio may have any rate: the runtime converts it to the session's. `busy_timeout_ms` None
-    takes the configured bound, 0 asks for none.
+    takes the configured bound, 0 asks for none; `run_timeout_ms` likewise, for the engine's time without progress.
     """
 
     model_id: str
@@ -46,6 +46,7 @@ class Inference:
     bind: Callable[[BoundModel, TaskRequest], TaskRequest]
     interface: Interface = Interface.OFFLINE
     busy_timeout_ms: int | None = None
+    run_timeout_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class BatchInference:
     requests: tuple[TaskRequest, ...]
     bind: Callable[[BoundModel, TaskRequest], TaskRequest]
     busy_timeout_ms: int | None = None
+    run_timeout_ms: int | None = None
 
 
 class Strategy(StrEnum):
@@ -124,7 +126,8 @@ class ModelStatus:
     """A model with its leases and its queue, at one moment.
 
     `estimates_s` says how long each waiter that is listed will wait yet; None until a request has run. `resident_bytes`
-    is what the process grew by when the model was loaded; None for one that is not, and where it could not be told.
+    is what the model's process was last seen to take, or what the server's grew by when the model was loaded into it;
+    None for one that is not loaded, and where it could not be told.
     """
 
     view: ModelView
@@ -172,7 +175,8 @@ class OpenStream(Protocol[T_co]):
 class Runtime(Protocol):
     """The lifecycle of all models. Every method is called on the event loop.
 
-    Errors: ModelNotFound for an unknown id, ServerBusy, LoadFailed, EngineError and InvalidRequest as they apply.
+    Errors: ModelNotFound for an unknown id, ServerBusy, LoadFailed, EngineError, WorkerDied, RunTimeout and
+    InvalidRequest as they apply.
     """
 
     parallel: bool

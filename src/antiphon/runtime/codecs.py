@@ -24,12 +24,15 @@ class ThreadCodec:
 
     def __init__(self, limits: DecodeLimits, max_pending_bytes: int, threads: int) -> None:
         self._limits = limits
-        self._budget = _Budget(max_pending_bytes)
+        self._budget = Budget(max_pending_bytes)
         self._crew = Crew("antiphon-codec", threads)
+
+    async def start(self) -> None:
+        """Do nothing: the threads are there."""
 
     async def decode(self, body: BinaryIO) -> Pcm:
         """Decode an upload; its share of the budget is held for as long as the samples live."""
-        share = _Share(self._budget)
+        share = Share(self._budget)
         pcm = await self._crew.call(_decode, body, self._limits, share)
         share.settle()
         return replace(pcm, owner=share)
@@ -48,12 +51,19 @@ class ThreadCodec:
         """Begin an answer of unknown length."""
         return _CrewEncoder(self._crew, StreamEncoder(audio_format, rate, channels))
 
+    def kill(self) -> None:
+        """Do nothing: a thread cannot be ended from outside."""
+
     def close(self) -> None:
         """Let the threads end after what they have to do."""
         self._crew.stop()
 
+    async def terminate(self) -> None:
+        """Close, and wait until nothing is left that the server would have to wait for."""
+        self.close()
 
-def _decode(body: BinaryIO, limits: DecodeLimits, share: "_Share") -> Pcm:
+
+def _decode(body: BinaryIO, limits: DecodeLimits, share: "Share") -> Pcm:
     try:
         return decode(body, limits, share.grow)
     except BaseException:
@@ -74,7 +84,7 @@ class _CrewEncoder:
         return await self._crew.call(self._encoder.feed, pcm)
 
 
-class _Budget:
+class Budget:
     """Bytes of decoded audio in flight; counted on the event loop alone."""
 
     def __init__(self, limit_bytes: int) -> None:
@@ -100,10 +110,10 @@ class _Budget:
         self._taken_bytes -= size_bytes
 
 
-class _Share:
+class Share:
     """What one upload holds of the budget; it goes back when the audio is dropped, in whatever thread that happens."""
 
-    def __init__(self, budget: _Budget) -> None:
+    def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._loop = asyncio.get_running_loop()
         self._used_bytes = 0
@@ -116,6 +126,12 @@ class _Share:
             answer: Future[None] = Future()
             self._loop.call_soon_threadsafe(self._take, self._used_bytes - self._held_bytes, answer)
             answer.result()
+
+    def grow_here(self, size_bytes: int) -> None:
+        """Account for a block on the loop itself."""
+        self._used_bytes += size_bytes
+        if self._used_bytes > self._held_bytes:
+            self._held_bytes += self._budget.take(self._used_bytes - self._held_bytes, self._held_bytes)
 
     def give_back(self) -> None:
         """Return all that is held; harmless when done twice, in any thread, but not while `grow` runs."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 
 from antiphon.ports.adapter import Adapter
 from antiphon.vocabulary.errors import ConfigError
@@ -15,21 +14,30 @@ class AdapterFinder:
     """Adapters by family. Each of `targets` names one more as "module:Class", and wins over an installed one."""
 
     def __init__(self, targets: Iterable[str] = ()) -> None:
-        adapters = [_make(target) for target in targets]
-        self._found = {adapter.family: adapter for adapter in adapters}
+        self._found: dict[str, Adapter] = {}
+        self._targets: dict[str, str] = {}
+        for target in targets:
+            adapter = make_adapter(target)
+            self._found[adapter.family] = adapter
+            self._targets[adapter.family] = target
 
     def find(self, family: str) -> Adapter:
         """Make the family's adapter, once; raises ConfigError for one that is unknown or cannot be imported."""
         if family not in self._found:
-            installed = _installed()
-            if family not in installed:
-                known = ", ".join(sorted({*installed, *self._found}))
-                raise ConfigError(f"there is no model family {family!r}; installed are {known}")
-            self._found[family] = _make(installed[family])
+            self._found[family] = make_adapter(self.target(family))
         return self._found[family]
 
+    def target(self, family: str) -> str:
+        """Where the family's adapter is, as "module:Class"; raises ConfigError for one that is unknown."""
+        target = self._targets.get(family) or _installed().get(family)
+        if target is None:
+            known = ", ".join(sorted({*_installed(), *self._targets}))
+            raise ConfigError(f"there is no model family {family!r}; installed are {known}")
+        return target
 
-def _make(target: str) -> Adapter:
+
+def make_adapter(target: str) -> Adapter:
+    """Import and make one adapter, "module:Class"; raises ConfigError."""
     module, _, name = target.partition(":")
     try:
         adapter = getattr(import_module(module), name)()
@@ -42,4 +50,6 @@ def _make(target: str) -> Adapter:
 
 @cache
 def _installed() -> Mapping[str, str]:
+    from importlib.metadata import entry_points  # slow to import, and a worker is told its adapter
+
     return {point.name: point.value for point in entry_points(group=GROUP)}

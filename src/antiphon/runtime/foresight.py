@@ -7,7 +7,8 @@ from antiphon.runtime.api import Foresight, Strategy
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.pool import require_slots
 from antiphon.runtime.registration import Registrar, Trial
-from antiphon.runtime.residents import Resident, Residents
+from antiphon.runtime.resident import Resident
+from antiphon.runtime.residents import Residents
 from antiphon.runtime.wiring import RuntimePorts
 from antiphon.vocabulary.errors import AntiphonError
 from antiphon.vocabulary.spec import Capability, ModelSpec
@@ -41,7 +42,7 @@ class Planner:
         try:
             course = self._course(model_id, spec, capability, strategy)
         except AntiphonError as refusal:
-            course = Foresight(needed_bytes=capability.weight_bytes, refusal=refusal)
+            course = Foresight(needed_bytes=self._needed_bytes(resident, spec, capability), refusal=refusal)
         return replace(
             course,
             waits_for=tuple(name for it in known for name in self._waits_for(it, prefix=False)),
@@ -58,7 +59,8 @@ class Planner:
 
     def _course(self, model_id: str, spec: ModelSpec | None, capability: Capability, strategy: Strategy) -> Foresight:
         """What a load would do once it has its lease; raises what refuses it before anything changes."""
-        resident, needed_bytes = self._residents.get(model_id), capability.weight_bytes
+        resident = self._residents.get(model_id)
+        needed_bytes = self._needed_bytes(resident, spec, capability)
         loaded = resident is not None and resident.pool is not None
         trial = Trial.NONE
         if resident is None or spec is None or spec == resident.entry.registration.spec:
@@ -66,12 +68,13 @@ class Planner:
                 return Foresight()
             self._require_audited(resident, spec)
         elif loaded and strategy is Strategy.SIDE_BY_SIDE:
-            self._residents.require_room_beside(resident, needed_bytes)
+            self._residents.require_room_beside(resident)
             self._registrar.require_audited(spec)
+            self._registrar.require_memory_beside(spec, capability)
             return Foresight(loads=(model_id,), unloads=(model_id,), needed_bytes=needed_bytes)
         else:
             trial = self._registrar.trial(resident, spec, capability)
-        evicts, refusal = self._evictions(resident, capability, trial)
+        evicts, refusal = self._evictions(resident, needed_bytes, trial)
         return Foresight(
             evicts=evicts,
             loads=() if refusal else (model_id,),
@@ -88,7 +91,7 @@ class Planner:
             require_slots(resident.entry.registration.spec, resident.max_slots)
 
     def _evictions(
-        self, newcomer: Resident | None, capability: Capability, trial: Trial
+        self, newcomer: Resident | None, needed_bytes: int, trial: Trial
     ) -> tuple[tuple[str, ...], AntiphonError | None]:
         """The idle models that would leave, least recently used first, and the refusal where they are too few.
 
@@ -102,7 +105,7 @@ class Planner:
         if leaving > len(idle):
             waits = self._ports.limits.residency_wait_s > 0
             return tuple(entry.id for entry in idle), None if waits else self._residents.no_room()
-        missing_bytes = 0 if trial is Trial.WEIGHTS else self._residents.missing_bytes(capability.weight_bytes)
+        missing_bytes = 0 if trial is Trial.WEIGHTS else self._residents.missing_bytes(needed_bytes)
         missing_bytes -= sum(entry.capability.weight_bytes for entry in idle[:leaving])
         if newcomer is not None and in_place:
             missing_bytes -= newcomer.entry.capability.weight_bytes
@@ -111,6 +114,11 @@ class Planner:
             leaving += 1
         refusal = self._residents.no_memory() if missing_bytes > 0 else None
         return tuple(entry.id for entry in idle[:leaving]), refusal
+
+    def _needed_bytes(self, resident: Resident | None, spec: ModelSpec | None, capability: Capability) -> int:
+        if spec is None and resident is not None:
+            spec = resident.entry.registration.spec
+        return capability.weight_bytes if spec is None else self._residents.needed_bytes(spec, capability)
 
     def _load_s(self, resident: Resident | None, spec: ModelSpec | None) -> float | None:
         """How long the load itself takes; None for what was never loaded."""

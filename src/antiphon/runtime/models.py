@@ -3,18 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from typing import TypeVar
 
 from antiphon.admission.estimates import wait_estimates_s
 from antiphon.admission.gate import Lease
-from antiphon.admission.policy import effective_timeout_s
-from antiphon.ports.host import Flow
+from antiphon.admission.policy import effective_timeout_s, seconds
 from antiphon.residency.registry import Entry
 from antiphon.runtime.api import (
     BatchInference,
-    BoundModel,
     Foresight,
     Inference,
     MemoryChange,
@@ -26,17 +22,19 @@ from antiphon.runtime.api import (
 )
 from antiphon.runtime.foresight import Planner
 from antiphon.runtime.leases import Claim, LeaseDesk
-from antiphon.runtime.owned import AbandonedError, OwnedTasks, all_of, log_unheard
-from antiphon.runtime.pool import Pool, abandon
+from antiphon.runtime.owned import OwnedTasks, Told, all_of, log_unheard
+from antiphon.runtime.pool import Pool
 from antiphon.runtime.registration import Registrar
-from antiphon.runtime.residents import Resident, Residents
-from antiphon.runtime.streams import LeasedStream, StreamEnding
+from antiphon.runtime.requests import RequestPath
+from antiphon.runtime.resident import Resident
+from antiphon.runtime.residents import Residents
+from antiphon.runtime.streams import LeasedStream
 from antiphon.runtime.underway import Admission, Underway
 from antiphon.runtime.wiring import RuntimePorts
-from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, ShuttingDown
+from antiphon.vocabulary.errors import AntiphonError, ShuttingDown
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import Operation
-from antiphon.vocabulary.tasks import Interface, StreamEvent, TaskRequest, TaskResult
+from antiphon.vocabulary.tasks import StreamEvent, TaskResult
 
 T = TypeVar("T")
 
@@ -53,6 +51,7 @@ class ModelRuntime:
         self._underway = Underway(self._tasks)
         self._residents = Residents(ports, self._desk, self._tasks)
         self._registrar = Registrar(self._residents, self._desk, self._max_slots)
+        self._requests = RequestPath(ports, self._residents, self._desk, self._tasks, self._underway)
         self._planner = Planner(ports, self._residents, self._desk, self._registrar)
         self._closing = False
         self._barriers: list[Claim] = []
@@ -84,20 +83,15 @@ class ModelRuntime:
 
     async def run(self, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]) -> T:
         """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""
-        admission = await self._admitted(inference)
-        return await self._underway.attend(self._run(admission, inference, finish), [inference.request])
+        return await self._requests.run(await self._admitted(inference), inference, finish)
 
     async def open_stream(self, inference: Inference) -> LeasedStream[StreamEvent]:
         """Start a stream; if the caller leaves before it has one, it is closed as soon as there is one."""
-        admission = await self._admitted(inference)
-        opening = self._open_flow(admission, partial(self._start_stream, admission, inference))
-        return await self._underway.attend(opening, [inference.request])
+        return await self._requests.open_stream(await self._admitted(inference), inference)
 
     async def open_batch(self, batch: BatchInference) -> LeasedStream[tuple[int, TaskResult]]:
         """Start a batch, as a stream is started."""
-        admission = await self._admitted(batch)
-        opening = self._open_flow(admission, partial(self._start_batch, admission, batch))
-        return await self._underway.attend(opening, batch.requests)
+        return await self._requests.open_batch(await self._admitted(batch), batch)
 
     async def load(self, model_id: str, busy_timeout_ms: int | None = None) -> ModelView:
         """Bring a registered model into memory as it is registered, under an exclusive lease."""
@@ -117,7 +111,7 @@ class ModelRuntime:
         """Add a model, or replace the registration of one, and have it in memory."""
         self._require_open()
         spec = registration.spec
-        capability = await self._tasks.attend(self._registrar.inspect(spec))
+        capability = await self._tasks.attend(self._registrar.inspect(registration))
         self._require_open()
         resident = self._residents.get(spec.id)  # only now: inspecting awaited, and another may have come first
         if resident is None:
@@ -138,7 +132,7 @@ class ModelRuntime:
         if registration is None:
             entry = self._find(model_id).entry
             return self._planner.of_load(model_id, None, entry.capability)
-        capability = await self._tasks.attend(self._registrar.inspect(registration.spec))
+        capability = await self._tasks.attend(self._registrar.inspect(registration))
         return self._planner.of_load(model_id, registration.spec, capability, strategy)
 
     def foresee_unload(self, model_ids: Sequence[str] | None = None) -> tuple[Foresight, Unloaded]:
@@ -197,14 +191,14 @@ class ModelRuntime:
         self._desk.close()
 
     def cut(self) -> None:
-        """Refuse all who wait, begin no load any more, and have the engines end what runs; those who asked are told.
+        """Refuse all who wait, begin no load any more, and end what runs; those who asked are told.
 
-        Only asks: an engine that does not heed `cancelled`, and a load that is under way, still hold `close` up. A host
-        that can be ended from outside is to be ended here.
+        Hosts that can be killed are killed. In the server's own process engines are only asked: one that does not heed
+        `cancelled`, and a load that is under way, still hold `close` up.
         """
         self.refuse()
-        self._residents.cut()
         self._underway.cut()
+        self._residents.cut()
         self._desk.dismiss(self._barriers)
 
     def _max_slots(self, spec: ModelSpec) -> int:
@@ -222,8 +216,7 @@ class ModelRuntime:
     def _status(self, entry: Entry) -> ModelStatus:
         gate, mean_s = self._desk.view(entry.id), self._desk.run_times(entry.id).mean_run_s
         waits = (None,) * len(gate.queue) if mean_s is None else wait_estimates_s(gate, mean_s)
-        pool = self._residents.find(entry.id).pool
-        return ModelStatus(self._view(entry), gate, waits, None if pool is None else pool.resident_bytes)
+        return ModelStatus(self._view(entry), gate, waits, self._residents.find(entry.id).used_bytes)
 
     def _find(self, model_id: str) -> Resident:
         self._require_open()
@@ -244,8 +237,8 @@ class ModelRuntime:
 
     def _claim(self, resident: Resident, operation: Operation, busy_timeout_ms: int | None) -> Claim:
         """Enter the model's queue now, under its configured bound."""
-        model_s = _seconds(resident.entry.registration.busy_timeout_ms)
-        timeout_s = effective_timeout_s(_seconds(busy_timeout_ms), model_s, self._ports.busy_timeout_ms / 1000)
+        model_s = seconds(resident.entry.registration.busy_timeout_ms)
+        timeout_s = effective_timeout_s(seconds(busy_timeout_ms), model_s, self._ports.busy_timeout_ms / 1000)
         return self._desk.acquire(resident.entry.id, operation, timeout_s)
 
     async def _admitted(self, work: Inference | BatchInference) -> Admission:
@@ -262,12 +255,17 @@ class ModelRuntime:
     ) -> ModelView:
         """Act under the model's exclusive lease. Once asked for it is carried out, also when its caller leaves."""
         claim = self._claim(resident, operation, busy_timeout_ms)
-        return await self._tasks.attend(self._act(resident, claim, action))
+        told: Told = asyncio.get_running_loop().create_future()
+        return await self._tasks.attend(self._act(resident, claim, action, told), told)
 
     async def _act(
-        self, resident: Resident, claim: Claim, action: Callable[[Resident, Lease], Awaitable[None]]
+        self,
+        resident: Resident,
+        claim: Claim,
+        action: Callable[[Resident, Lease], Awaitable[None]],
+        told: Told | None = None,
     ) -> ModelView:
-        with self._desk.holding(await claim) as lease:
+        with self._desk.holding(await claim) as lease, resident.hearing(told):
             await action(resident, lease)
             return self._view(resident.entry)
 
@@ -289,8 +287,8 @@ class ModelRuntime:
         If the entry has changed meanwhile, what was built is for nothing, and the ordinary way is taken.
         """
         seen = resident.entry.metadata
-        with self._residents.beside(resident, capability.weight_bytes):
-            built: list[Pool] = [await self._registrar.build_aside(registration.spec)]
+        with self._residents.beside(resident):
+            built: list[Pool] = [await self._registrar.build_aside(registration, capability)]
 
             async def swap(resident: Resident, lease: Lease) -> None:
                 if resident.entry.metadata is seen and resident.pool is not None:
@@ -298,7 +296,7 @@ class ModelRuntime:
                     built.clear()
                     await self._residents.destroy(resident, old)
                 else:
-                    await abandon(built.pop().host)
+                    await built.pop().abandon()
                     await self._registrar.replace(resident, lease, registration, capability)
 
             try:
@@ -307,99 +305,13 @@ class ModelRuntime:
                 return await self._act(resident, claim, swap)
             finally:
                 for unused in built:
-                    await abandon(unused.host)
+                    await unused.abandon()
 
     async def _free_in_bulk(self, resident: Resident, claim: Claim, detached: Pool | None) -> None:
         with self._desk.holding(await claim):
             await self._residents.destroy(resident, detached)
             await self._residents.unload(resident)
 
-    async def _run(
-        self, admission: Admission, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]
-    ) -> T:
-        now, resident = self._ports.clock.now, admission.resident
-        with self._desk.holding(admission.lease):
-            loading = now()
-            pool, (request,) = await self._prepare(resident, inference.bind, [inference.request], inference.interface)
-            started = now()
-            result = await pool.host.run(admission.slot, request)
-            _require_attended(request)
-            self._desk.run_times(resident.entry.id).note_run(now() - started)
-            return await finish(result, Timing(admission.queue_s, started - loading, now() - started))
-
-    async def _start_stream(self, admission: Admission, inference: Inference) -> tuple[Pool, Flow[StreamEvent]]:
-        asked = [inference.request]
-        pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface)
-        return pool, await pool.host.stream(admission.slot, request, None)
-
-    async def _start_batch(
-        self, admission: Admission, batch: BatchInference
-    ) -> tuple[Pool, Flow[tuple[int, TaskResult]]]:
-        pool, requests = await self._prepare(admission.resident, batch.bind, batch.requests, Interface.BATCH)
-        return pool, await pool.host.run_batch(admission.slot, requests)
-
-    async def _open_flow(
-        self, admission: Admission, start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]]
-    ) -> LeasedStream[T]:
-        try:
-            loading = self._ports.clock.now()
-            pool, flow = await start()
-            try:
-                self._underway.require_uncut()
-                load_s = self._ports.clock.now() - loading
-                over = partial(self._stream_over, admission)
-                ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
-                self._underway.add_stream(admission.lease, ending)
-            except BaseException:
-                await flow.aclose()
-                raise
-        except BaseException:
-            self._desk.release(admission.lease)
-            raise
-        # Where nobody takes this stream any more, it is dropped here, and so ended by its finaliser.
-        return LeasedStream(ending, pool.facts, admission.queue_s, load_s)
-
-    async def _prepare(
-        self,
-        resident: Resident,
-        bind: Callable[[BoundModel, TaskRequest], TaskRequest],
-        requests: Sequence[TaskRequest],
-        interface: Interface,
-    ) -> tuple[Pool, list[TaskRequest]]:
-        """Bind the configuration under the lease, then have the model in memory and the audio as it takes it."""
-        self._underway.require_uncut()
-        entry = resident.entry
-        model = BoundModel(entry.registration, entry.capability)
-        bound = [bind(model, request) for request in requests]
-        pool = await self._residents.pool(resident)
-        if interface not in pool.facts.interfaces:
-            raise InvalidRequest(f"model {entry.id!r} cannot be called {interface}", param="model")
-        return pool, [await self._fitted(request, pool) for request in bound]
-
-    async def _fitted(self, request: TaskRequest, pool: Pool) -> TaskRequest:
-        _require_attended(request)
-        if request.audio is None:
-            return request
-        audio = await self._ports.codec.convert(request.audio, pool.facts.sample_rate, pool.facts.channels)
-        _require_attended(request)
-        return replace(request, audio=audio)
-
     async def _load_eagerly(self, model_id: str) -> None:
         with suppress(AntiphonError):  # the observer has heard of it, and the next request tries again
             await self.load(model_id, busy_timeout_ms=0)
-
-    def _stream_over(self, admission: Admission, run_s: Callable[[], float]) -> None:
-        """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""
-        self._underway.drop_stream(admission.lease)
-        with self._desk.holding(admission.lease):
-            self._desk.run_times(admission.resident.entry.id).note_run(run_s())
-
-
-def _require_attended(request: TaskRequest) -> None:
-    """Go no further for a client that has left."""
-    if request.cancelled():
-        raise AbandonedError
-
-
-def _seconds(milliseconds: int | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000

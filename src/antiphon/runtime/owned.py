@@ -2,12 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 from antiphon.vocabulary.errors import AntiphonError
 
 T = TypeVar("T")
+
+Told: TypeAlias = asyncio.Future[Callable[[], AntiphonError]]
+"""Resolved when a caller need not wait any longer, with what makes the fault that it gets."""
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +35,21 @@ class OwnedTasks:
         task.add_done_callback(self._ended)
         return task
 
-    async def attend(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` and wait for it; a caller that is cancelled leaves it running, and its faults to the log."""
+    async def attend(self, work: Coroutine[Any, Any, T], told: Told | None = None) -> T:
+        """Run `work` and wait for it; a caller that is cancelled leaves it running, and its faults to the log.
+
+        So does one that is `told` not to wait any longer, and gets the fault that this makes.
+        """
         task = self.start(work)
         try:
-            return await asyncio.shield(task)
+            if told is None:
+                return await asyncio.shield(task)
+            await either(task, told)
+            if not told.done():
+                return task.result()
+            task.add_done_callback(log_unheard)
+            fault = told.result()
+            raise fault()
         except asyncio.CancelledError:
             task.add_done_callback(log_unheard)
             raise
@@ -58,6 +72,31 @@ class OwnedTasks:
             self._none_runs.set()
         if not task.cancelled():
             task.exception()  # asyncio need not complain where nobody asks for it
+
+
+async def either(first: "asyncio.Future[Any]", second: "asyncio.Future[Any]") -> None:
+    """Wait until one of two has ended; neither is cancelled, and neither is kept, as `asyncio.wait` would keep both."""
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    wake = partial(_wake, ended)
+    first.add_done_callback(wake)
+    second.add_done_callback(wake)
+    try:
+        await ended
+    finally:
+        first.remove_done_callback(wake)
+        second.remove_done_callback(wake)
+        del first, second
+
+
+def _wake(sleeper: "asyncio.Future[None]", _: object) -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)
+
+
+def tell(told: Told | None, fault: Callable[[], AntiphonError]) -> None:
+    """Let a caller go with a fault, unless it is gone."""
+    if told is not None and not told.done():
+        told.set_result(fault)
 
 
 async def all_of(tasks: "Sequence[asyncio.Task[None]]") -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from antiphon.residency.registry import Entry
 from antiphon.runtime.api import ModelView
 from antiphon.runtime.models import ModelRuntime
-from antiphon.runtime.residents import Resident
+from antiphon.runtime.resident import Resident
 from antiphon.vocabulary.spec import ModelSpec
 
 STARTUP_NOTICE = (

@@ -4,7 +4,8 @@ import logging
 from dataclasses import dataclass, replace
 
 from antiphon.ports.host import SlotHost
-from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, UnsupportedSlots
+from antiphon.runtime.watch import LifecycleLimits
+from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, UnsupportedSlots, WorkerDied
 from antiphon.vocabulary.spec import ModelSpec, SessionFacts
 
 log = logging.getLogger(__name__)
@@ -19,11 +20,16 @@ class Pool:
 
     host: SlotHost
     facts: SessionFacts
+    limits: LifecycleLimits
     resident_bytes: int | None = None
 
     async def close(self) -> None:
         """Close the sessions, the weights and the host; the engine's first fault is raised when all is done."""
-        await _close(self.host)
+        await _close(self.host, self.limits)
+
+    async def abandon(self) -> None:
+        """Close it as what is not to be used."""
+        await abandon(self.host, self.limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +38,20 @@ class Staged:
 
     host: SlotHost
     primary: SessionFacts
+    limits: LifecycleLimits
+
+    async def abandon(self) -> None:
+        """Close it as what is not to be used."""
+        await abandon(self.host, self.limits)
 
 
-async def stage(host: SlotHost) -> Staged:
+async def stage(host: SlotHost, limits: LifecycleLimits) -> Staged:
     """Load the weights and open the primary. Raises LoadFailed, and then leaves nothing of the engine."""
     try:
-        return Staged(host, await _primary(host))
+        with limits.loading(host):
+            return Staged(host, await _primary(host), limits)
     except BaseException as fault:
-        await abandon(host)
+        await abandon(host, limits)
         if not isinstance(fault, Exception):
             raise
         raise load_failure(fault) from fault
@@ -52,9 +64,10 @@ async def build_pool(staged: Staged, spec: ModelSpec, max_slots: int) -> Pool:
     is too large, and then leaves nothing of the engine.
     """
     try:
-        return await _fill(staged, spec, max_slots)
+        with staged.limits.loading(staged.host):
+            return await _fill(staged, spec, max_slots)
     except BaseException as fault:
-        await abandon(staged.host)
+        await staged.abandon()
         if not isinstance(fault, Exception):
             raise
         raise load_failure(fault) from fault
@@ -66,17 +79,19 @@ def require_slots(spec: ModelSpec, capacity: int) -> None:
         raise UnsupportedSlots(f"the model can serve {capacity} slots, not {spec.slots}")
 
 
-async def abandon(host: SlotHost) -> None:
+async def abandon(host: SlotHost, limits: LifecycleLimits) -> None:
     """Close what was built and is not to be used; an engine that fails at that is only logged."""
     try:
-        await _close(host)
+        await _close(host, limits)
+    except WorkerDied:
+        log.debug("what was built for nothing had died before it was closed")
     except Exception:
         log.exception("what was built for nothing could not be closed")
 
 
 def load_failure(fault: Exception) -> AntiphonError:
     """What those who waited for a load are told of its fault; only the domain's own messages are fit for them."""
-    if isinstance(fault, LoadFailed | InsufficientMemory):
+    if isinstance(fault, LoadFailed | InsufficientMemory | WorkerDied):
         return type(fault)(fault.message)
     told = fault.message if isinstance(fault, AntiphonError) else "internal error"
     return LoadFailed(f"the model could not be loaded: {told}")
@@ -99,11 +114,12 @@ async def _fill(staged: Staged, spec: ModelSpec, max_slots: int) -> Pool:
             raise LoadFailed(f"the engine opened no session for slot {slot}")
         if replace(clone, capacity=staged.primary.capacity) != staged.primary:
             raise LoadFailed(f"the session of slot {slot} is not like the first")
-    return Pool(staged.host, facts)
+    return Pool(staged.host, facts, staged.limits)
 
 
-async def _close(host: SlotHost) -> None:
-    try:
-        await host.close()
-    finally:
-        await host.terminate()
+async def _close(host: SlotHost, limits: LifecycleLimits) -> None:
+    with limits.closing(host):
+        try:
+            await host.close()
+        finally:
+            await host.terminate()

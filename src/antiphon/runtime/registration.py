@@ -12,21 +12,25 @@ from enum import Enum
 
 from antiphon.admission.gate import Lease
 from antiphon.ports.host import SlotHost
+from antiphon.residency.crashes import CrashRecord
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, require_slots, stage
-from antiphon.runtime.residents import Resident, Residents
+from antiphon.runtime.resident import Resident
+from antiphon.runtime.residents import Residents
 from antiphon.vocabulary.errors import (
     AntiphonError,
     ConfigError,
-    InsufficientMemory,
     InvalidRequest,
     LoadFailed,
     UnsupportedSlots,
 )
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import ModelState, Operation
+
+_BESIDE = "there is not enough free memory for a second pool beside the first"
+_TO_TRY = "there is not enough free memory to try the new model beside the old one"
 
 
 class Trial(Enum):
@@ -48,15 +52,17 @@ class Registrar:
         self._desk = desk
         self._max_slots_of = max_slots_of
 
-    async def inspect(self, spec: ModelSpec) -> Capability:
+    async def inspect(self, registration: Registration) -> Capability:
         """Validate privately: nothing is known of the model afterwards. Raises InvalidRequest."""
+        spec, limits = registration.spec, self._residents.limits_of(registration)
         host = self._inspector(spec)
         try:
-            capability = await host.inspect()
+            with limits.loading(host):
+                capability = await host.inspect()
         except ConfigError as fault:
             raise InvalidRequest(fault.message, param=fault.param or "path") from fault
         finally:
-            await abandon(host)
+            await abandon(host, limits)
         if spec.task not in capability.tasks:
             raise InvalidRequest(f"task is {spec.task}; this model is for {_listed(capability.tasks)}", param="task")
         if spec.mode not in capability.modes:
@@ -90,22 +96,27 @@ class Registrar:
             entry.commit(registration, capability)
             await self.load(resident)
             return
-        staged = await self._checked(resident, spec, capability)
+        staged = await self._checked(resident, registration, capability)
         await self._retire_and_commit(resident, lease, registration, capability, staged)
         await self.load(resident, staged)
 
-    async def build_aside(self, spec: ModelSpec) -> Pool:
+    async def build_aside(self, registration: Registration, capability: Capability) -> Pool:
         """Build the whole replacement beside the working pool; whatever fails, that one is untouched."""
+        spec, limits = registration.spec, self._residents.limits_of(registration)
         self.require_audited(spec)
-        with _slots_at_fault():
+        with _slots_at_fault(), self._residents.reserved_at_once(spec, capability, _BESIDE):
             max_slots = self._max_slots_of(spec)
-            staged = await stage(self._residents.make_host(spec))
+            staged = await stage(self._residents.make_host(spec), limits)
             return await build_pool(staged, spec, max_slots)
 
     def require_audited(self, spec: ModelSpec) -> None:
         """Raise InvalidRequest for more slots than the audit list allows."""
         with _slots_at_fault():
             require_slots(spec, self._max_slots_of(spec))
+
+    def require_memory_beside(self, spec: ModelSpec, capability: Capability) -> None:
+        """Raise InsufficientMemory where `build_aside` would, now."""
+        self._residents.require_memory_at_once(spec, capability, _BESIDE)
 
     def trial(self, resident: Resident, spec: ModelSpec, capability: Capability) -> Trial:
         """Tell how `replace` would learn whether the model can serve its slots.
@@ -122,8 +133,7 @@ class Registrar:
             return Trial.NONE
         if pool is not None and _same_weights(spec, current):
             return Trial.SESSION
-        if not self._residents.has_memory_for(capability.weight_bytes):
-            raise InsufficientMemory("there is not enough free memory to try the new model beside the old one")
+        self._residents.require_memory_at_once(spec, capability, _TO_TRY)
         return Trial.WEIGHTS
 
     def flip(
@@ -154,42 +164,49 @@ class Registrar:
                 raise InvalidRequest(fault.__cause__.message, param="family") from fault
             raise
 
-    async def _checked(self, resident: Resident, spec: ModelSpec, capability: Capability) -> Staged | None:
+    async def _checked(self, resident: Resident, registration: Registration, capability: Capability) -> Staged | None:
         """Refuse a count that the replacement cannot serve, before anything changes.
 
         The result is a host that the check had to load, for the pool to be built on.
         """
         entry = resident.entry
         if entry.state is not ModelState.READY:
-            return await self._probe(resident, spec, capability)
+            return await self._probe(resident, registration, capability)
         self._residents.take(entry, Step.RECONFIGURE)
         try:
-            return await self._probe(resident, spec, capability)
+            return await self._probe(resident, registration, capability)
         except BaseException:
-            self._residents.take(entry, Step.PRESERVE)
+            # Where the working pool has died meanwhile, there is none to preserve.
+            self._residents.take(entry, Step.FAIL if resident.pool is None else Step.PRESERVE)
             raise
 
-    async def _probe(self, resident: Resident, spec: ModelSpec, capability: Capability) -> Staged | None:
-        pool, max_slots = resident.pool, self._max_slots_of(spec)
+    async def _probe(self, resident: Resident, registration: Registration, capability: Capability) -> Staged | None:
+        spec, pool = registration.spec, resident.pool
+        max_slots = self._max_slots_of(spec)
         match self.trial(resident, spec, capability):
             case Trial.SESSION if pool is not None:
-                primary = await pool.host.probe(spec)
+                with self._residents.limits_of(registration, resident).loading(pool.host):
+                    primary = await pool.host.probe(spec)
                 if primary is None:
                     raise LoadFailed("the engine opened no session for the new options")
                 with _slots_at_fault():
                     require_slots(spec, min(max_slots, primary.capacity))
             case Trial.WEIGHTS:
-                return await self._stage_checked(spec, max_slots)
+                return await self._stage_checked(resident, registration, capability, max_slots)
         return None
 
-    async def _stage_checked(self, spec: ModelSpec, max_slots: int) -> Staged:
+    async def _stage_checked(
+        self, resident: Resident, registration: Registration, capability: Capability, max_slots: int
+    ) -> Staged:
         """Load the new weights beside the old ones to learn their capacity; nothing is evicted for that."""
-        staged = await stage(self._residents.make_host(spec))
+        spec, limits = registration.spec, self._residents.limits_of(registration, resident)
+        with self._residents.reserved_at_once(spec, capability, _TO_TRY):
+            staged = await stage(self._residents.make_host(spec), limits)
         try:
             with _slots_at_fault():
                 require_slots(spec, min(max_slots, staged.primary.capacity))
         except AntiphonError:
-            await abandon(staged.host)
+            await staged.abandon()
             raise
         return staged
 
@@ -208,7 +225,7 @@ class Registrar:
             if resident.entry.state is ModelState.RECONFIGURING:
                 self._residents.take(resident.entry, Step.FAIL)
             if staged is not None:
-                await abandon(staged.host)
+                await staged.abandon()
             raise
 
     def _commit(self, resident: Resident, lease: Lease, registration: Registration, capability: Capability) -> None:
@@ -222,6 +239,7 @@ class Registrar:
             self._desk.resize(lease, slots)
             raise
         resident.max_slots = max_slots
+        resident.crashes = CrashRecord()  # what is registered now has not crashed yet
 
 
 @contextmanager

@@ -1,42 +1,42 @@
 """What is in memory: loading a model whole, making room for it, freeing it. It takes no lease but an eviction's."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 
 from antiphon.admission.gate import Lease
-from antiphon.ports.clock import Timer
+from antiphon.admission.policy import effective_timeout_s, seconds
 from antiphon.ports.host import SlotHost
 from antiphon.residency.eviction import EvictionPlan, plan_eviction
 from antiphon.residency.idle import idle_deadline
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry, Registry
 from antiphon.runtime.api import MemoryChange
+from antiphon.runtime.deaths import Deaths, death_of
+from antiphon.runtime.footprints import Footprints
 from antiphon.runtime.leases import LeaseDesk
-from antiphon.runtime.owned import OwnedTasks, log_unheard
-from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, load_failure, require_slots, stage
+from antiphon.runtime.owned import OwnedTasks, log_unheard, tell
+from antiphon.runtime.pool import Pool, Staged, build_pool, load_failure, require_slots, stage
+from antiphon.runtime.reservations import MemoryGuard
+from antiphon.runtime.resident import Resident
 from antiphon.runtime.room import WaitingRoom
 from antiphon.runtime.scales import Scales
+from antiphon.runtime.watch import LifecycleLimits
 from antiphon.runtime.wiring import RuntimePorts
-from antiphon.vocabulary.errors import AntiphonError, InsufficientMemory, LoadFailed, ServerBusy, ShuttingDown
-from antiphon.vocabulary.spec import ModelSpec
+from antiphon.vocabulary.errors import (
+    AntiphonError,
+    InsufficientMemory,
+    LoadFailed,
+    ServerBusy,
+    ShuttingDown,
+    WorkerDied,
+)
+from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import ModelState, Operation
-
-
-class Resident:
-    """One registered model at run time: its entry, its pool while there is one, and the one attempt to load it."""
-
-    __slots__ = ("attempt", "entry", "idle_alarm", "max_slots", "pool")
-
-    def __init__(self, entry: Entry, max_slots: int) -> None:
-        self.entry = entry
-        self.max_slots = max_slots
-        self.pool: Pool | None = None
-        self.attempt: asyncio.Task[Pool] | None = None
-        self.idle_alarm: Timer | None = None
 
 
 class Residents:
@@ -49,9 +49,10 @@ class Residents:
         self._desk = desk
         self._tasks = tasks
         self._room = WaitingRoom(ports.clock, ports.limits.residency_wait_s)
-        self._cold_loads = asyncio.Lock()  # guards a memory check and the load that it is for; no admission
-        self._loads_nothing_more = False
+        self._guard = MemoryGuard(ports.memory, ports.limits.min_free_memory_bytes)
+        self._footprints = Footprints(ports.clock, tasks, ports.peaks)
         self._aside: list[Resident] = []  # one for each pool that is being built beside its model's first
+        self._deaths = Deaths()
         self._scales = Scales(ports.memory, ports.clock, self.registry, desk)
         desk.on_idle = self._became_idle
 
@@ -77,7 +78,7 @@ class Residents:
         """The published pool; whoever finds none shares the one attempt to build it, and its outcome.
 
         `staged` is a host whose weights are loaded already, for an attempt that begins now. Raises LoadFailed,
-        ServerBusy or InsufficientMemory, an exception of its own for each who waited.
+        ServerBusy, InsufficientMemory or WorkerDied, an exception of its own for each who waited.
         """
         if resident.pool is not None:
             return resident.pool
@@ -98,6 +99,7 @@ class Residents:
             self.take(resident.entry, Step.RETIRE)
         pool, resident.pool = resident.pool, None
         resident.entry.facts = None
+        resident.used_bytes = None
         return pool
 
     async def destroy(self, resident: Resident, pool: Pool | None) -> None:
@@ -108,7 +110,7 @@ class Residents:
         try:
             await pool.close()
         except Exception as fault:  # noqa: BLE001 (the model is out of use, whatever the fault is)
-            self._failed(resident.entry, "unload", fault)
+            self.failed(resident.entry, "unload", fault)
         finally:
             if resident.entry.state is ModelState.UNLOADING:
                 self.take(resident.entry, Step.DESTROY)
@@ -119,17 +121,24 @@ class Residents:
 
     async def unload_weighed(self, resident: Resident) -> MemoryChange | None:
         """The same, and say what became of the memory; None where there is no pool."""
-        if resident.pool is None:
+        pool = resident.pool
+        if pool is None:
             return None
+        if pool.host.killable:  # its process ends, and with it goes all that it had
+            used_bytes = await pool.host.resident_bytes()
+            await self.unload(resident)
+            return MemoryChange(used_bytes, 0, alone=True)
         before = await self._scales.weigh()
         await self.unload(resident)
         return await self._scales.change(before, resident.entry)
 
     def publish(self, resident: Resident, pool: Pool) -> None:
-        """Make a complete pool usable."""
+        """Make a complete pool usable; raises WorkerDied, and changes nothing, where its host has died meanwhile."""
+        self._deaths.require_alive(pool.host)
         entry = resident.entry
         self.take(entry, Step.PUBLISH)
         resident.pool = pool
+        resident.used_bytes, resident.next_sample = pool.resident_bytes, -math.inf
         entry.facts = pool.facts
         entry.last_error = None
 
@@ -140,29 +149,56 @@ class Residents:
         self._ports.observer.transitioned(entry.id, before, entry.state)
 
     def make_host(self, spec: ModelSpec) -> SlotHost:
-        """Make a host; raises LoadFailed where there is no thread or no adapter to be had."""
+        """Make a host; raises LoadFailed where no thread or adapter is to be had, ShuttingDown after `cut`."""
         try:
-            return self._ports.make_host(spec)
+            return self._deaths.watched(partial(self._ports.make_host, spec), partial(self._died, spec.id))
+        except ShuttingDown:
+            raise
         except Exception as fault:
             raise load_failure(fault) from fault
 
-    def has_memory_for(self, needed_bytes: int) -> bool:
-        """Whether a load would leave the free memory that the configuration wants."""
-        return not self.missing_bytes(needed_bytes)
+    def limits_of(self, registration: Registration, resident: Resident | None = None) -> LifecycleLimits:
+        """How long engines may take; those who hear of the `resident` need not wait for a load that goes on after."""
+
+        def overdue(fault: Callable[[], AntiphonError]) -> None:
+            if resident is not None:
+                self.failed(resident.entry, "load", fault())
+                for told in resident.hearers:
+                    tell(told, fault)
+
+        limits = self._ports.engine_limits
+        load_s = effective_timeout_s(None, seconds(registration.load_timeout_ms), limits.load_s)
+        teardown_s = effective_timeout_s(None, seconds(registration.teardown_timeout_ms), limits.teardown_s)
+        return LifecycleLimits(self._ports.clock, load_s, teardown_s, overdue)
+
+    def needed_bytes(self, spec: ModelSpec, capability: Capability) -> int:
+        """How much memory a load will need, about."""
+        return self._footprints.needed_bytes(spec, capability)
 
     def missing_bytes(self, needed_bytes: int) -> int:
         """How much memory must come free before a load may begin that needs so much; 0 where it may begin now."""
-        floor = self._ports.limits.min_free_memory_bytes
-        return max(0, needed_bytes + floor - self._ports.memory.available_bytes()) if floor else 0
+        return self._guard.missing_bytes(needed_bytes)
+
+    def require_memory_at_once(self, spec: ModelSpec, capability: Capability, refusal: str) -> None:
+        """Raise what `reserved_at_once` would."""
+        self._guard.require_at_once(self.needed_bytes(spec, capability), refusal)
+
+    def reserved_at_once(self, spec: ModelSpec, capability: Capability, refusal: str) -> AbstractContextManager[None]:
+        """Reserve the memory of a load that evicts nobody, or raise InsufficientMemory with this message."""
+        return self._guard.reserved_at_once(self.needed_bytes(spec, capability), refusal)
+
+    def sample(self, resident: Resident) -> None:
+        """Measure what a model takes in memory, soon."""
+        self._footprints.sample(resident)
 
     @contextmanager
-    def beside(self, resident: Resident, needed_bytes: int) -> Iterator[None]:
+    def beside(self, resident: Resident) -> Iterator[None]:
         """Count a second pool of a model that is being built beside its first; nothing is evicted for it.
 
         Nor is the model itself meanwhile: its first pool is to work until the second takes its place. Raises ServerBusy
-        or InsufficientMemory where there is no room.
+        where there is no room.
         """
-        self.require_room_beside(resident, needed_bytes)
+        self.require_room_beside(resident)
         self._aside.append(resident)
         try:
             with self._scales.building_aside():
@@ -173,15 +209,13 @@ class Residents:
                 self._set_idle_alarm(resident)
             self._room.retry()
 
-    def require_room_beside(self, resident: Resident, needed_bytes: int) -> None:
+    def require_room_beside(self, resident: Resident) -> None:
         """Raise what `beside` would."""
         limit = self._ports.limits.max_loaded_models - len(self._aside) - 1
         if self._ports.limits.max_loaded_models and (
             limit < 1 or plan_eviction(self.registry, resident.entry, limit).excess
         ):
             raise ServerBusy("there is no room for a second pool beside the first (max_loaded_models)")
-        if not self.has_memory_for(needed_bytes):
-            raise InsufficientMemory("there is not enough free memory for a second pool beside the first")
 
     def eviction_plan(self, newcomer: Entry | None) -> EvictionPlan:
         """What a load has to evict now; None is a model that is not registered yet."""
@@ -203,12 +237,41 @@ class Residents:
         return InsufficientMemory(told, retry_after_s=self._until_idle_s())
 
     def cut(self) -> None:
-        """Begin no load any more, and refuse those that wait for room; one that is under way ends by itself."""
-        self._loads_nothing_more = True
+        """Begin no load any more, refuse those that wait for room, and kill every host that can be killed.
+
+        What is under way in a killed host raises, and soon ends; elsewhere it ends by itself.
+        """
+        self._deaths.kill_all()
         self._room.dismiss(ShuttingDown)
 
+    def _died(self, model_id: str, host: SlotHost) -> None:
+        """Take a pool whose host has died out of use, at once: its memory is gone with its process.
+
+        Its leases end as their calls fail, and whoever is granted next loads anew. A host that never was a pool, or is
+        one no more, fails those who call it, and that is all.
+        """
+        resident = self.get(model_id)
+        if resident is None or resident.pool is None or resident.pool.host is not host:
+            return
+        self._tasks.start(resident.pool.abandon()).add_done_callback(log_unheard)
+        self.detach(resident)
+        if resident.entry.state is ModelState.UNLOADING:
+            self.take(resident.entry, Step.DESTROY)
+        if not self._deaths.all_killed:
+            self.failed(resident.entry, "run", death_of(host))
+            resident.crashes = resident.crashes.crashed(self._ports.clock.now())
+        self._room.retry()
+
+    def _require_rested(self, resident: Resident) -> None:
+        """Refuse to load a model that died too often lately."""
+        wait_s = resident.crashes.wait_s(self._ports.clock.now())
+        if wait_s:
+            told = f"the engine of model {resident.entry.id!r} died {resident.crashes.crashes} times in a row"
+            raise WorkerDied(told, retry_after_s=wait_s)
+
     def close(self) -> None:
-        """Stop the alarms."""
+        """Stop the alarms, and let go of what is remembered."""
+        self._ports.peaks.close()
         for resident in self:
             if resident.idle_alarm is not None:
                 resident.idle_alarm.cancel()
@@ -223,27 +286,33 @@ class Residents:
             try:
                 self.publish(resident, pool)
             except BaseException:
-                await abandon(pool.host)
+                await pool.abandon()
                 raise
         except BaseException as fault:
             resident.attempt = None
-            self._failed(entry, "load", fault)
+            self.failed(entry, "load", fault)
+            if isinstance(fault, WorkerDied) and entry.state is not ModelState.UNLOADED:  # else it only had to wait
+                resident.crashes = resident.crashes.crashed(self._ports.clock.now())
             if entry.state is not ModelState.UNLOADED:
                 self.take(entry, Step.FAIL)
             self._room.retry()
+            if self._deaths.all_killed and isinstance(fault, AntiphonError):
+                raise ShuttingDown from fault
             raise
         resident.attempt = None
+        self.sample(resident)
         return pool
 
     async def _make_room(
         self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
     ) -> None:
         try:
+            self._require_rested(resident)
             require_slots(resident.entry.registration.spec, resident.max_slots)  # nobody leaves for what cannot be
             await self._room.enter(partial(self._reserve, resident, evictions), self.no_room)
         except BaseException:
             if staged is not None:
-                await abandon(staged.host)
+                await staged.abandon()
             raise
 
     def _until_idle_s(self) -> float:
@@ -268,37 +337,44 @@ class Residents:
     async def _build_guarded(
         self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
     ) -> Pool:
-        """Build a pool once there is memory for it: checks and loads take turns, evictions are waited for outside.
+        """Build a pool once there is memory for it, beside others that fit; evictions are waited for in no queue.
 
         `evictions` were made for this load already; no more are made before the memory of these is freed.
         """
-        if staged is not None or not self._ports.limits.min_free_memory_bytes:
+        if staged is not None or not self._guard.keeps:
             return await self._build(resident, staged)
+        needed_bytes = self.needed_bytes(resident.entry.registration.spec, resident.entry.capability)
         while True:
-            async with self._cold_loads:
-                if self.has_memory_for(resident.entry.capability.weight_bytes):
+            if await self._guard.reserve(needed_bytes):
+                try:
                     return await self._build(resident, staged)
-                evictions = evictions or self._evict_some(self.eviction_plan(resident.entry).candidates, 1)
+                finally:
+                    self._guard.release(needed_bytes)
+            evictions = evictions or self._evict_some(self.eviction_plan(resident.entry).candidates, 1)
             if not evictions:
                 raise self.no_memory()
             await asyncio.wait(evictions)
             evictions = []
 
     async def _build(self, resident: Resident, staged: Staged | None) -> Pool:
-        spec = resident.entry.registration.spec
-        if self._loads_nothing_more:
+        registration = resident.entry.registration
+        if self._deaths.all_killed:
             if staged is not None:
-                await abandon(staged.host)
+                await staged.abandon()
             raise ShuttingDown
         if staged is not None:  # its weights came before, beside another pool
-            return await build_pool(staged, spec, resident.max_slots)
+            return await build_pool(staged, registration.spec, resident.max_slots)
         before, started = await self._scales.weigh(), self._ports.clock.now()
-        pool = await build_pool(await stage(self.make_host(spec)), spec, resident.max_slots)
+        limits = self.limits_of(registration, resident)
+        staged = await stage(self.make_host(registration.spec), limits)
+        pool = await build_pool(staged, registration.spec, resident.max_slots)
         try:
             self._desk.run_times(resident.entry.id).note_load(self._ports.clock.now() - started)
+            if pool.host.killable:  # it has a process of its own, which is measured
+                return pool
             change = await self._scales.change(before, resident.entry)
         except BaseException:
-            await abandon(pool.host)
+            await pool.abandon()
             raise
         return replace(pool, resident_bytes=change.grown_bytes)
 
@@ -349,6 +425,7 @@ class Residents:
         elif deadline is not None:
             self._set_idle_alarm(resident)
 
-    def _failed(self, entry: Entry, what: str, fault: BaseException) -> None:
+    def failed(self, entry: Entry, what: str, fault: BaseException) -> None:
+        """Remember what went wrong with a model, and tell the observer."""
         entry.last_error = fault.message if isinstance(fault, AntiphonError) else "internal error"
         self._ports.observer.failed(entry.id, what, fault)

@@ -4,7 +4,7 @@ The guard is a gate of one slot, so order, time-outs and the overdue check are t
 """
 
 from antiphon.runtime.models import ModelRuntime
-from antiphon.runtime.residents import Resident
+from antiphon.runtime.resident import Resident
 from antiphon.vocabulary.spec import ModelSpec
 from antiphon.vocabulary.states import ModelState
 

@@ -1,5 +1,7 @@
 """How a server ends: told once it drains until a deadline, told again or at the deadline it gives up what is left."""
 
+from collections.abc import Callable
+
 from antiphon.ports.clock import Clock, Timer
 from antiphon.ports.listener import StopOrder
 from antiphon.runtime.api import Runtime
@@ -8,12 +10,16 @@ from antiphon.runtime.api import Runtime
 class Shutdown:
     """The two moments of an end, for the runtime and, as `order`, for the listeners. It joins nobody.
 
-    Units: `drain_timeout_s` seconds from the first call of `ask` to the cut; 0 is no deadline.
+    Units: `drain_timeout_s` seconds from the first call of `ask` to the cut; 0 is no deadline. `kill_codec` ends
+    what is being decoded by then.
     """
 
-    def __init__(self, runtime: Runtime, clock: Clock, drain_timeout_s: float) -> None:
+    def __init__(
+        self, runtime: Runtime, clock: Clock, drain_timeout_s: float, kill_codec: Callable[[], None] | None = None
+    ) -> None:
         self.order = StopOrder()
         self._runtime = runtime
+        self._kill_codec = kill_codec
         self._clock = clock
         self._drain_timeout_s = drain_timeout_s
         self._deadline: Timer | None = None
@@ -39,6 +45,8 @@ class Shutdown:
         if self.order.cut.is_set():
             return
         self.begin()
+        if self._kill_codec is not None:
+            self._kill_codec()
         self._runtime.cut()  # first: whoever waits is refused before its connection goes
         self.order.cut.set()
 

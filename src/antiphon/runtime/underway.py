@@ -1,16 +1,16 @@
 """What runs for a caller, and how it is given up: requests at their engines and open streams. It knows no queue."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from antiphon.admission.gate import Lease
 from antiphon.runtime.owned import AbandonedError, OwnedTasks
-from antiphon.runtime.residents import Resident
+from antiphon.runtime.resident import Resident
 from antiphon.runtime.streams import StreamEnding
+from antiphon.runtime.watch import RunWatch
 from antiphon.vocabulary.errors import AntiphonError, InvariantError, ShuttingDown
-from antiphon.vocabulary.tasks import Cancellation, TaskRequest
 
 T = TypeVar("T")
 
@@ -39,21 +39,19 @@ class Underway:
 
     def __init__(self, tasks: OwnedTasks) -> None:
         self._tasks = tasks
-        self._requests: set[Cancellation] = set()
+        self._watches: set[RunWatch] = set()
         self._streams: dict[Lease, StreamEnding[Any]] = {}  # of events, or of a batch's results
         self._is_cut = False
 
-    async def attend(self, work: Coroutine[Any, Any, T], requests: Iterable[TaskRequest]) -> T:
+    async def attend(self, work: Coroutine[Any, Any, T], watch: RunWatch) -> T:
         """Await owned work; a caller that is cancelled detaches and lets the engine know (rule 1).
 
         Whatever fails after the cut failed of it, and raises ShuttingDown.
         """
-        cancellations = [request.cancellation for request in requests]
         try:
-            return await self._tasks.attend(self._reachable(work, cancellations))
+            return await self._tasks.attend(self._reachable(work, watch), watch.told)
         except asyncio.CancelledError:
-            for cancellation in cancellations:
-                cancellation.cancel()
+            watch.cancel()
             raise
         except (AntiphonError, AbandonedError) as fault:
             if self._is_cut:
@@ -76,15 +74,15 @@ class Underway:
     def cut(self) -> None:
         """Tell every engine that nobody waits any more, and every caller that the server ends."""
         self._is_cut = True
-        for cancellation in self._requests:
-            cancellation.cancel()
+        for watch in self._watches:
+            watch.cancel()
         for stream in self._streams.values():
             stream.cut()
 
-    async def _reachable(self, work: Coroutine[Any, Any, T], cancellations: Sequence[Cancellation]) -> T:
+    async def _reachable(self, work: Coroutine[Any, Any, T], watch: RunWatch) -> T:
         """Let `cut` reach what runs, whoever still waits for it."""
-        self._requests.update(cancellations)
+        self._watches.add(watch)
         try:
             return await work
         finally:
-            self._requests.difference_update(cancellations)
+            self._watches.remove(watch)

@@ -10,6 +10,7 @@ from antiphon.ports.host import HostFactory
 from antiphon.ports.memory import MemoryMeter
 from antiphon.ports.observer import Observer
 from antiphon.runtime.audit import audited_slots
+from antiphon.runtime.peaks import PeakMemory
 from antiphon.vocabulary.spec import ModelSpec
 
 
@@ -21,6 +22,18 @@ class ResidencyLimits:
     idle_unload_s: float = 0.0
     min_free_memory_bytes: int = 0
     residency_wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """How long engines may take where a model does not say: in a run without progress, a load, a teardown.
+
+    Units: seconds, 0 for no limit.
+    """
+
+    run_s: float = 0.0
+    load_s: float = 0.0
+    teardown_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,5 +51,7 @@ class RuntimePorts:
     memory: MemoryMeter
     busy_timeout_ms: int
     limits: ResidencyLimits = field(default_factory=ResidencyLimits)
+    engine_limits: EngineLimits = field(default_factory=EngineLimits)
     max_slots_of: Callable[[ModelSpec], int] = audited_slots
     make_gate: Callable[[str, int], Gate] = Gate
+    peaks: PeakMemory = field(default_factory=PeakMemory)

@@ -28,6 +28,7 @@ class SpeechOrder:
     language: str | None = None
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     busy_timeout_ms: int | None = None
+    run_timeout_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class SpeechService:
             require_options(model, named, prefix="")
             return request
 
-        return Inference(order.model, draft, bind, interface, order.busy_timeout_ms)
+        return Inference(order.model, draft, bind, interface, order.busy_timeout_ms, order.run_timeout_ms)
 
 
 def require_speakable(text: str, max_text_chars: int, param: str = "input") -> None:

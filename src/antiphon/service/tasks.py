@@ -35,6 +35,7 @@ class TaskOrder:
     seed: int = 0
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     busy_timeout_ms: int | None = None
+    run_timeout_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,18 @@ class TaskService:
     async def batch(self, orders: Sequence[TaskOrder], bodies: Sequence[BinaryIO | None]) -> "TaskBatch":
         """Decode all, then begin one native batch in one slot; it holds the slot, so close it.
 
-        All orders are for the model of the first, which also says how long to wait.
+        All orders are for the model of the first, which also says how long to wait and to run.
         """
         drafts = [await self._draft(order, body) for order, body in zip(orders, bodies, strict=True)]
-        batch = BatchInference(orders[0].model, tuple(drafts), _bind, orders[0].busy_timeout_ms)
+        batch = BatchInference(
+            orders[0].model, tuple(drafts), _bind, orders[0].busy_timeout_ms, orders[0].run_timeout_ms
+        )
         return TaskBatch(await self._runtime.open_batch(batch), self._encoded)
 
     async def _inference(self, order: TaskOrder, body: BinaryIO | None, interface: Interface) -> Inference:
-        return Inference(order.model, await self._draft(order, body), _bind, interface, order.busy_timeout_ms)
+        return Inference(
+            order.model, await self._draft(order, body), _bind, interface, order.busy_timeout_ms, order.run_timeout_ms
+        )
 
     async def _draft(self, order: TaskOrder, body: BinaryIO | None) -> TaskRequest:
         language = base_language(order.language)

@@ -32,6 +32,7 @@ class TranscriptionOrder:
     seed: int = 0
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     busy_timeout_ms: int | None = None
+    run_timeout_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,16 @@ class TranscriptionService:
     async def batch(self, order: TranscriptionOrder, bodies: Sequence[BinaryIO]) -> "TranscriptBatch":
         """Decode all, then begin one native batch in one slot; it holds the slot, so close it."""
         drafts = [await self._draft(order, body) for body in bodies]
-        batch = BatchInference(order.model, tuple(drafts), partial(_bind, order), order.busy_timeout_ms)
+        batch = BatchInference(
+            order.model, tuple(drafts), partial(_bind, order), order.busy_timeout_ms, order.run_timeout_ms
+        )
         return TranscriptBatch(await self._runtime.open_batch(batch), [_duration_s(it.audio) for it in drafts])
 
     async def _inference(self, order: TranscriptionOrder, body: BinaryIO, interface: Interface) -> Inference:
         draft = await self._draft(order, body)
-        return Inference(order.model, draft, partial(_bind, order), interface, order.busy_timeout_ms)
+        return Inference(
+            order.model, draft, partial(_bind, order), interface, order.busy_timeout_ms, order.run_timeout_ms
+        )
 
     async def _draft(self, order: TranscriptionOrder, body: BinaryIO) -> TaskRequest:
         language = base_language(order.language)

@@ -6,14 +6,15 @@ leases and no models, only hosts.
 """
 
 import asyncio
-import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import BinaryIO, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
-from antiphon.ports.codec import AudioFormat, Encoded
-from antiphon.vocabulary.audio import AudioChunk, Pcm
-from antiphon.vocabulary.errors import AntiphonError, EngineError, InsufficientMemory
+from antiphon.testing.mortal import Mortal
+from antiphon.testing.sim_codec import RATE
+from antiphon.vocabulary.audio import AudioChunk
+from antiphon.vocabulary.errors import AntiphonError, EngineError, InsufficientMemory, WorkerDied
 from antiphon.vocabulary.spec import Capability, ModelSpec, SessionFacts
 from antiphon.vocabulary.tasks import (
     Final,
@@ -28,21 +29,19 @@ from antiphon.vocabulary.tasks import (
 
 T = TypeVar("T")
 
-RATE = 16_000
-"""The rate of every simulated session, in Hz."""
-
 
 @dataclass(frozen=True, slots=True)
 class Act:
     """What becomes of one call: it takes `takes_ms` virtual milliseconds, and longer while `held`, then perhaps fails.
 
-    `empty` has a call that opens a session open none.
+    `empty` has a call that opens a session open none; `dies` has the host die in the call, at its end.
     """
 
     takes_ms: float = 1.0
     fault: Exception | None = None
     held: asyncio.Event | None = None
     empty: bool = False
+    dies: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +68,18 @@ class SimWorld:
     def __init__(self, total_bytes: int = 2**40) -> None:
         self.script: Callable[[SimCall], Act] = _one_ms
         self.total_bytes = total_bytes
+        self.killable = True
+        """Whether hosts are like processes, or like threads: those die only where the script says so."""
+        self.used_bytes: int | None = None
+        """What a measurement of any host finds, where a test wants something else than its weights."""
         self.calls: list[SimCall] = []
         self.violations: list[str] = []
         self.hosts: list[SimHost] = []
         """Those that may still be called."""
 
-    def make_host(self, spec: ModelSpec) -> "SimHost":
-        """Make a host for one load."""
-        host = SimHost(self, spec)
+    def make_host(self, spec: ModelSpec, on_death: Callable[[], None]) -> "SimHost":
+        """Make a host for one load; it dies when it is killed, or where the script says so."""
+        host = SimHost(self, spec, on_death)
         self.hosts.append(host)
         return host
 
@@ -94,36 +97,43 @@ class SimWorld:
         if not holds:
             self.violations.append(promise)
 
-    async def act(self, call: SimCall) -> Act:
-        """Let a call take its time; raises the fault that the script has for it."""
+    async def act(self, call: SimCall, mortal: Mortal) -> Act:
+        """Let a call take its time, as long as its host lives; raises the fault that the script has for it."""
         self.calls.append(call)
         act = self.script(call)
         try:
             if act.takes_ms:
-                await asyncio.sleep(act.takes_ms / 1000)
+                await mortal.wait(act.takes_ms / 1000)
             if act.held is not None:
-                await act.held.wait()
+                await mortal.wait(act.held)
         except asyncio.CancelledError:
             self.violations.append(f"{call.step} was cancelled")
             raise
+        if act.dies:
+            mortal.die()
+        mortal.require_alive()
         if act.fault is not None:
             raise domain_fault(act.fault)
         return act
 
 
 class SimHost:
-    """`SlotHost` in virtual time. `load_options` steer it: `revision` and `capacity` (of its sessions).
+    """`SlotHost` in virtual time, a process of its own as it were: it can be killed.
+
+    `load_options` steer it: `revision` and `capacity` (of its sessions).
 
     An answer is "<id>@<revision>/<style>|<text>", style being the session's; a stream has its words one by one.
     """
 
-    def __init__(self, world: SimWorld, spec: ModelSpec) -> None:
+    def __init__(self, world: SimWorld, spec: ModelSpec, on_death: Callable[[], None]) -> None:
         self.spec = spec
+        self.killable = world.killable
         self.loaded = False
         self.sessions: set[int] = set()
         self.busy: set[int] = set()
         self._world = world
-        self._ended = False
+        self._mortal = Mortal(self._died)
+        self._on_death = on_death
 
     async def inspect(self) -> Capability:
         """Say what every simulated model can do."""
@@ -135,6 +145,7 @@ class SimHost:
         self._world.require(not self.loaded, "weights are loaded once")
         if self._world.available_bytes() < weight_bytes(self.spec):
             raise InsufficientMemory("the simulated machine has no memory left")
+        self._mortal.require_alive()
         self.loaded = True  # from its beginning, as a real load takes memory before it is done
         await self._act("load")
 
@@ -144,17 +155,20 @@ class SimHost:
 
     async def probe(self, spec: ModelSpec) -> SessionFacts | None:
         """Open a private session and close it."""
+        self._mortal.require_alive()
         self._world.require(self.loaded, "a probe needs weights")
         act = await self._act("probe")
         return None if act.empty else facts_of(spec)
 
     async def clone(self, slot: int) -> SessionFacts | None:
         """Clone the primary."""
+        self._mortal.require_alive()
         self._world.require(self.sessions == set(range(slot)), "slots are cloned in order, after the primary")
         return await self._seat("clone", slot)
 
     async def run(self, slot: int, request: TaskRequest) -> TaskResult:
         """Answer a request."""
+        self._mortal.require_alive()
         with _Occupied(self, self._world, slot):
             await self._act("run", slot, request.text)
             return self._answer(request)
@@ -175,34 +189,60 @@ class SimHost:
 
     async def close(self) -> None:
         """Close the sessions, then the weights, whatever of them exists and whether or not it fails."""
-        self._world.require(not self.busy, "no session is closed at work")
-        self._world.require(not self._ended, "close comes before terminate")
+        self._world.require(not self.busy or self._mortal.dead, "no session is closed at work")
+        self._world.require(not self._mortal.gone, "close comes before terminate")
         try:
             while self.sessions:
                 self.sessions.discard(max(self.sessions))
             if self.loaded:
                 await self._act("close")
+            self._mortal.require_alive()
         finally:
             self.loaded = False
 
     async def terminate(self) -> None:
         """Leave the world."""
-        self._world.require(not (self.sessions or self.loaded or self._ended), "terminate comes last, and once")
+        gone = self._mortal.gone
+        self._world.require(not (self.sessions or self.loaded or gone), "terminate comes last, and once")
         try:
-            await self._act("terminate")
+            if not self._mortal.dead:
+                with suppress(WorkerDied):
+                    await self._act("terminate")
         finally:
-            self._ended = True
+            self._mortal.gone = True
             self._world.hosts.remove(self)
+
+    def kill(self) -> None:
+        """Die, unless it is dead, gone or not killable: what is under way fails, sessions and memory go at once."""
+        if self.killable:
+            self._mortal.die()
+
+    @property
+    def death(self) -> str | None:
+        """That it died; None while it lives."""
+        return "it was killed" if self._mortal.dead else None
+
+    async def resident_bytes(self) -> int | None:
+        """What it is said to take, or its weights' memory; None for a host that has died."""
+        await asyncio.sleep(0)
+        return None if self._mortal.dead else self._world.used_bytes or weight_bytes(self.spec) * self.loaded
 
     async def advance(self, step: str, slot: int, text: str | None) -> None:
         """Let one step of a stream or batch take its time."""
         await self._act(step, slot, text)
 
+    def _died(self) -> None:
+        self.sessions.clear()
+        self.loaded = False
+        self._on_death()
+
     async def _act(self, step: str, slot: int | None = None, text: str | None = None) -> Act:
-        self._world.require(not self._ended, f"no {step} after terminate")
-        return await self._world.act(SimCall(step, self.spec, slot, text))
+        self._mortal.require_alive()
+        self._world.require(not self._mortal.gone, f"no {step} after terminate")
+        return await self._world.act(SimCall(step, self.spec, slot, text), self._mortal)
 
     async def _seat(self, step: str, slot: int) -> SessionFacts | None:
+        self._mortal.require_alive()
         self._world.require(self.loaded and slot not in self.sessions, f"{step} needs weights and a free seat")
         act = await self._act(step, slot)
         if act.empty:
@@ -211,6 +251,7 @@ class SimHost:
         return facts_of(self.spec)
 
     async def _begin(self, step: str, slot: int, text: str | None, items: Sequence[T]) -> "SimFlow[T]":
+        self._mortal.require_alive()
         occupied = _Occupied(self, self._world, slot)
         with occupied:
             await self._act(step, slot, text)
@@ -296,44 +337,6 @@ class SimFlow(Generic[T]):
             self._items.clear()  # a fault after the end is nobody's answer
         finally:
             self._occupied.leave()
-
-
-class SimCodec:
-    """A `Codec` over plain float32 bytes of one channel at the simulated rate, in memory and at once."""
-
-    async def decode(self, body: BinaryIO) -> Pcm:
-        """View the bytes as audio."""
-        return Pcm.from_bytes(body.read(), RATE)
-
-    async def convert(self, pcm: Pcm, rate: int, channels: int) -> Pcm:
-        """Call the same samples audio of another rate, which is as good in a simulation."""
-        await asyncio.sleep(0)
-        return pcm if (pcm.rate, pcm.channels) == (rate, channels) else Pcm(pcm.samples, rate, channels)
-
-    async def encode(self, pcm: Pcm, audio_format: AudioFormat) -> Encoded:
-        """Give the samples' bytes."""
-        data = pcm.samples.tobytes()
-        return Encoded(io.BytesIO(data), len(data), f"audio/{audio_format}")
-
-    def open_encoder(self, audio_format: AudioFormat, rate: int, channels: int) -> "SimEncoder":
-        """Begin an answer of unknown length."""
-        del rate, channels
-        return SimEncoder(f"audio/{audio_format}")
-
-
-@dataclass(frozen=True, slots=True)
-class SimEncoder:
-    """A `ChunkEncoder` of bare samples."""
-
-    content_type: str
-
-    def header(self) -> bytes:
-        """Nothing."""
-        return b""
-
-    async def feed(self, pcm: Pcm) -> bytes:
-        """Give the samples' bytes."""
-        return pcm.samples.tobytes()
 
 
 def sim_spec(

@@ -66,6 +66,18 @@ class InsufficientMemory(ServerBusy):
     code = "insufficient_memory"
 
 
+class WorkerDied(ServerBusy):
+    """The process that the engine ran in has ended; the next request finds a new one."""
+
+    code = "worker_died"
+
+
+class RunTimeout(AntiphonError):
+    """The engine made no progress for longer than the run may take."""
+
+    code = "run_timeout"
+
+
 class ShuttingDown(AntiphonError):
     """The server takes no new work, or has given up what it had not finished."""
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Interface, Mode, OptionValue, Task
 
 MAX_SLOTS = 16
@@ -11,7 +12,7 @@ MAX_SLOTS = 16
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """All that an engine needs to know to load a model.
+    """All that an engine needs to know to load a model, and where it is to run.
 
     Units: `threads` is intra-op threads of one call; `path` is absolute. Two equal specs load the same thing.
     """
@@ -26,6 +27,7 @@ class ModelSpec:
     threads: int = 1
     load_options: Mapping[str, OptionValue] = field(default_factory=dict)
     session_options: Mapping[str, OptionValue] = field(default_factory=dict)
+    isolation: Isolation = Isolation.THREAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +35,17 @@ class Registration:
     """A model as the server was told of it: what the engine needs, and the server's policy for it.
 
     Units: `busy_timeout_ms` None takes the server's default, 0 waits without bound. `pinned` keeps a loaded model from
-    being retired for others or for being idle; to unload it is still possible.
+    being retired for others or for being idle; to unload it is still possible. The other limits are of a run without
+    progress, a load and a teardown, in milliseconds: None takes the server's, 0 is none.
     """
 
     spec: ModelSpec
     lazy: bool = False
     busy_timeout_ms: int | None = None
     pinned: bool = False
+    run_timeout_ms: int | None = None
+    load_timeout_ms: int | None = None
+    teardown_timeout_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Where audio grows before it is a `Pcm`: memory at first, an unlinked file once it is large."""
 
 import mmap
-import tempfile
 from collections.abc import Callable
 from typing import BinaryIO, Self
 
@@ -36,6 +35,8 @@ class PcmWriter:
         self._on_growth(view.nbytes)
         self.size_bytes += view.nbytes
         if self._file is None and self.size_bytes > SPILL_BYTES:
+            import tempfile  # slow to import, and most processes never come here
+
             self._file = tempfile.TemporaryFile(prefix="antiphon-")  # noqa: SIM115 (closed by finish or close)
             self._file.write(self._memory)
             self._memory = bytearray()

@@ -1,6 +1,6 @@
 """What a model is asked to do and what it answers, for every engine alike."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -39,14 +39,28 @@ class Interface(StrEnum):
 class Cancellation:
     """A flag that a request's client has left: set once on the event loop, read by the engine's thread."""
 
-    __slots__ = ("_cancelled",)
+    __slots__ = ("_cancelled", "_followers")
 
     def __init__(self) -> None:
         self._cancelled = False
+        self._followers: list[Callable[[], None]] = []
 
     def cancel(self) -> None:
         """Say that nobody waits for the answer any more."""
-        self._cancelled = True
+        if not self._cancelled:
+            self._cancelled = True
+            for follower in tuple(self._followers):
+                follower()
+
+    def follow(self, follower: Callable[[], None]) -> None:
+        """Have it called when this is cancelled, at once where it is: for an engine that cannot see the flag."""
+        self._followers.append(follower)
+        if self._cancelled:
+            follower()
+
+    def unfollow(self, follower: Callable[[], None]) -> None:
+        """Call it no more."""
+        self._followers.remove(follower)
 
     def __bool__(self) -> bool:
         return self._cancelled

@@ -2,13 +2,14 @@
 
 import base64
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import read_json
-from antiphon.http.fields import busy_timeout_ms, choice
+from antiphon.http.fields import busy_timeout_ms, choice, run_timeout_ms
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
 from antiphon.http.schemas import SpeechBody, operation
@@ -25,7 +26,11 @@ def add_speech_routes(router: APIRouter, service: SpeechService, max_body_bytes:
     async def speech(request: Request) -> Response:
         """Have a text spoken: whole, as raw chunks (`stream_format` "audio") or as events ("sse")."""
         body = await read_json(request, SpeechBody, max_body_bytes)
-        order = _order(body, busy_timeout_ms(request, body.busy_timeout_ms))
+        order = replace(
+            _order(body),
+            busy_timeout_ms=busy_timeout_ms(request, body.busy_timeout_ms),
+            run_timeout_ms=run_timeout_ms(request, body.run_timeout_ms),
+        )
         match body.stream_format:
             case None:
                 spoken = await while_connected(request, service.speak(order))
@@ -40,7 +45,7 @@ def add_speech_routes(router: APIRouter, service: SpeechService, max_body_bytes:
                 return EventResponse(_SpeechEvents(stream), timing_header(stream.timing, run=False))
 
 
-def _order(body: SpeechBody, timeout_ms: int | None) -> SpeechOrder:
+def _order(body: SpeechBody) -> SpeechOrder:
     return SpeechOrder(
         model=body.model,
         text=body.input,
@@ -50,7 +55,6 @@ def _order(body: SpeechBody, timeout_ms: int | None) -> SpeechOrder:
         seed=body.seed,
         language=body.language or None,
         options=body.options,
-        busy_timeout_ms=timeout_ms,
     )
 
 

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import BinaryIO, assert_never
 
 from fastapi import APIRouter
@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import read_json
-from antiphon.http.fields import busy_timeout_ms, called, open_audio
+from antiphon.http.fields import busy_timeout_ms, called, open_audio, run_timeout_ms
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
 from antiphon.http.schemas import TaskBatchBody, TaskBody, TaskRunBody, operation
@@ -30,7 +30,7 @@ def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int
         """Run one task and answer its whole result."""
         body = await read_json(request, TaskRunBody, max_body_bytes)
         with _opened(body.request, allowed_roots, "request") as audio, called(_params("request")):
-            order = _order(body.model, body.request, busy_timeout_ms(request, body.busy_timeout_ms))
+            order = _timed(_order(body.model, body.request), request, body)
             return await while_connected(request, service.run(order, audio, _render))
 
     @post(router, "/v1/tasks/stream", operation(TaskRunBody))
@@ -38,7 +38,7 @@ def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int
         """Run one task and answer its result as events while it is made."""
         body = await read_json(request, TaskRunBody, max_body_bytes)
         with _opened(body.request, allowed_roots, "request") as audio, called(_params("request")):
-            order = _order(body.model, body.request, busy_timeout_ms(request, body.busy_timeout_ms))
+            order = _timed(_order(body.model, body.request), request, body)
             started = await while_connected(request, service.stream(order, audio))
         return EventResponse(_TaskEvents(started), timing_header(started.timing, run=False))
 
@@ -46,8 +46,7 @@ def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int
     async def batch(request: Request) -> Response:
         """Run several tasks in one native batch, and answer each result as it is done."""
         body = await read_json(request, TaskBatchBody, max_body_bytes)
-        timeout_ms = busy_timeout_ms(request, body.busy_timeout_ms)
-        orders = [_order(body.model, task, timeout_ms) for task in body.requests]
+        orders = [_timed(_order(body.model, task), request, body) for task in body.requests]
         with ExitStack() as opened, called(_params("requests")):
             audios = [
                 opened.enter_context(_opened(task, allowed_roots, f"requests.{index}"))
@@ -63,7 +62,12 @@ def _params(place: str) -> dict[str, str]:
     return {name: f"{place}.{ours}" for name, ours in names.items()}
 
 
-def _order(model: str, task: TaskBody, timeout_ms: int | None) -> TaskOrder:
+def _timed(order: TaskOrder, request: Request, body: TaskRunBody | TaskBatchBody) -> TaskOrder:
+    busy_ms = busy_timeout_ms(request, body.busy_timeout_ms)
+    return replace(order, busy_timeout_ms=busy_ms, run_timeout_ms=run_timeout_ms(request, body.run_timeout_ms))
+
+
+def _order(model: str, task: TaskBody) -> TaskOrder:
     return TaskOrder(
         model=model,
         text=task.text,
@@ -71,7 +75,6 @@ def _order(model: str, task: TaskBody, timeout_ms: int | None) -> TaskOrder:
         voice=task.voice or None,
         seed=task.seed,
         options=task.options,
-        busy_timeout_ms=timeout_ms,
     )
 
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import is_json, media_type, read_json
-from antiphon.http.fields import busy_timeout_ms, called, choice, integer, number, open_audio, switch
+from antiphon.http.fields import busy_timeout_ms, called, choice, integer, number, open_audio, run_timeout_ms, switch
 from antiphon.http.multipart import Form, FormLimits, read_form
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
@@ -93,8 +93,9 @@ async def _answer(service: TranscriptionService, call: _Call, audio: BinaryIO) -
 
 
 def _timed(call: _Call, request: Request) -> _Call:
-    timeout_ms = busy_timeout_ms(request, call.order.busy_timeout_ms)
-    return replace(call, order=replace(call.order, busy_timeout_ms=timeout_ms))
+    busy_ms = busy_timeout_ms(request, call.order.busy_timeout_ms)
+    run_ms = run_timeout_ms(request, call.order.run_timeout_ms)
+    return replace(call, order=replace(call.order, busy_timeout_ms=busy_ms, run_timeout_ms=run_ms))
 
 
 def _call_of_json(body: TranscriptionBody) -> _Call:
@@ -107,6 +108,7 @@ def _call_of_json(body: TranscriptionBody) -> _Call:
             seed=body.seed,
             options=body.options,
             busy_timeout_ms=body.busy_timeout_ms,
+            run_timeout_ms=body.run_timeout_ms,
         ),
         body.response_format,
         body.timestamp_granularities,
@@ -126,6 +128,7 @@ def _call_of_form(form: Form) -> _Call:
             temperature=number(form.one("temperature"), "temperature", 0.0, 1.0),
             seed=integer(form.one("seed"), "seed", 0, MAX_SEED) or 0,
             busy_timeout_ms=integer(form.one("busy_timeout_ms"), "busy_timeout_ms", 0, MAX_TIMEOUT_MS),
+            run_timeout_ms=integer(form.one("run_timeout_ms"), "run_timeout_ms", 0, MAX_TIMEOUT_MS),
         ),
         form.one("response_format") or TranscriptFormat.JSON,
         form.values("timestamp_granularities[]") + form.values("timestamp_granularities"),

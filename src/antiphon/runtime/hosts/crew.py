@@ -1,11 +1,13 @@
 """Daemon threads with one inbox: how blocking calls are made without asyncio's default executor."""
 
-import asyncio
 import threading
 from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 
@@ -29,6 +31,8 @@ class Crew:
 
     async def call(self, function: Callable[..., T], *args: object) -> T:
         """Make a blocking call and await what it returns or raises."""
+        import asyncio  # a worker process has crews and no event loop, and starts sooner without one
+
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._inbox.put(partial(_perform, loop, future, function, args))
@@ -48,7 +52,7 @@ class Crew:
             del call  # or the idle thread would keep the last call's arguments alive
 
 
-def report(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: object) -> None:
+def report(loop: "asyncio.AbstractEventLoop", callback: Callable[..., object], *args: object) -> None:
     """Call back on the loop from any thread; a loop that has closed meanwhile has nobody left to tell."""
     try:
         loop.call_soon_threadsafe(callback, *args)
@@ -58,7 +62,7 @@ def report(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *ar
 
 
 def _perform(
-    loop: asyncio.AbstractEventLoop, future: "asyncio.Future[T]", function: Callable[..., T], args: tuple[object, ...]
+    loop: "asyncio.AbstractEventLoop", future: "asyncio.Future[T]", function: Callable[..., T], args: tuple[object, ...]
 ) -> None:
     try:
         result = function(*args)

@@ -1,0 +1,47 @@
+"""Which hosts have died, and which are alive and could be killed; it knows nothing of models or pools."""
+
+from collections.abc import Callable
+from weakref import WeakSet, ref
+
+from antiphon.ports.host import SlotHost
+from antiphon.vocabulary.errors import ShuttingDown, WorkerDied
+
+
+class Deaths:
+    """Knows every host that was made, until nobody holds it any more; `all_killed` after `kill_all`."""
+
+    def __init__(self) -> None:
+        self._made: WeakSet[SlotHost] = WeakSet()
+        self._dead: WeakSet[SlotHost] = WeakSet()
+        self.all_killed = False
+
+    def watched(self, make: Callable[[Callable[[], None]], SlotHost], died: Callable[[SlotHost], None]) -> SlotHost:
+        """Make a host whose death is noted first and then told; raises ShuttingDown after `kill_all`."""
+        if self.all_killed:
+            raise ShuttingDown
+
+        def on_death() -> None:
+            if (gone := known()) is not None:
+                self._dead.add(gone)
+                died(gone)
+
+        host = make(on_death)
+        known = ref(host)  # or the host would refer to itself through the callback that it keeps
+        self._made.add(host)
+        return host
+
+    def require_alive(self, host: SlotHost) -> None:
+        """Raise WorkerDied for a host that has died."""
+        if host in self._dead:
+            raise death_of(host)
+
+    def kill_all(self) -> None:
+        """Kill every host there is, and let none be made any more."""
+        self.all_killed = True
+        for host in tuple(self._made):
+            host.kill()
+
+
+def death_of(host: SlotHost) -> WorkerDied:
+    """What is said of a host that has died."""
+    return WorkerDied(f"the process of the model's engine ended unexpectedly: {host.death or 'nobody knows how'}")

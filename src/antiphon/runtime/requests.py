@@ -1,0 +1,187 @@
+"""What an admitted request does under its lease: bind, have the model in memory, run; it admits and manages nobody."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from antiphon.admission.policy import effective_timeout_s, seconds
+from antiphon.ports.host import Flow
+from antiphon.residency.crashes import CrashRecord
+from antiphon.runtime.api import BatchInference, BoundModel, Inference, Timing
+from antiphon.runtime.leases import LeaseDesk
+from antiphon.runtime.owned import AbandonedError, OwnedTasks
+from antiphon.runtime.pool import Pool
+from antiphon.runtime.resident import Resident
+from antiphon.runtime.residents import Residents
+from antiphon.runtime.streams import LeasedStream, StreamEnding
+from antiphon.runtime.underway import Admission, Underway
+from antiphon.runtime.watch import RunWatch, WatchedFlow
+from antiphon.runtime.wiring import RuntimePorts
+from antiphon.vocabulary.errors import InvalidRequest, RunTimeout
+from antiphon.vocabulary.tasks import Interface, StreamEvent, TaskRequest, TaskResult
+
+T = TypeVar("T")
+
+
+class RequestPath:
+    """Carries admitted requests out, each in a task of the runtime's own; it gives their leases back."""
+
+    def __init__(
+        self, ports: RuntimePorts, residents: Residents, desk: LeaseDesk, tasks: OwnedTasks, underway: Underway
+    ) -> None:
+        self._ports = ports
+        self._residents = residents
+        self._desk = desk
+        self._tasks = tasks
+        self._underway = underway
+
+    async def run(
+        self, admission: Admission, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]
+    ) -> T:
+        """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""
+        watch = self._watch(admission, inference.run_timeout_ms, [inference.request])
+        return await self._underway.attend(self._run(admission, inference, watch, finish), watch)
+
+    async def open_stream(self, admission: Admission, inference: Inference) -> LeasedStream[StreamEvent]:
+        """Start a stream; if the caller leaves before it has one, it is closed as soon as there is one."""
+        watch = self._watch(admission, inference.run_timeout_ms, [inference.request])
+        opening = self._open_flow(admission, watch, partial(self._start_stream, admission, inference, watch))
+        return await self._underway.attend(opening, watch)
+
+    async def open_batch(self, admission: Admission, batch: BatchInference) -> LeasedStream[tuple[int, TaskResult]]:
+        """Start a batch, as a stream is started."""
+        watch = self._watch(admission, batch.run_timeout_ms, batch.requests)
+        opening = self._open_flow(admission, watch, partial(self._start_batch, admission, batch, watch))
+        return await self._underway.attend(opening, watch)
+
+    def _watch(self, admission: Admission, run_timeout_ms: int | None, requests: Sequence[TaskRequest]) -> RunWatch:
+        entry, limits = admission.resident.entry, self._ports.engine_limits
+        try:
+            model_s = seconds(entry.registration.run_timeout_ms)
+            limit_s = effective_timeout_s(seconds(run_timeout_ms), model_s, limits.run_s)
+            # Nobody need be told where nothing is limited, and then the caller waits for one thing only.
+            told = limit_s or limits.load_s or entry.registration.load_timeout_ms
+            on_overdue = partial(self._residents.failed, entry, "run")
+            future = asyncio.get_running_loop().create_future() if told else None
+            return RunWatch(self._ports.clock, limit_s, requests, on_overdue, future)
+        except BaseException:
+            self._desk.release(admission.lease)
+            raise
+
+    async def _run(
+        self,
+        admission: Admission,
+        inference: Inference,
+        watch: RunWatch,
+        finish: Callable[[TaskResult, Timing], Awaitable[T]],
+    ) -> T:
+        now, resident = self._ports.clock.now, admission.resident
+        with self._desk.holding(admission.lease):
+            loading = now()
+            asked = [inference.request]
+            pool, (request,) = await self._prepare(resident, inference.bind, asked, inference.interface, watch)
+            started = now()
+            try:
+                with watch.running(pool.host):
+                    result = await pool.host.run(admission.slot, request)
+            finally:
+                watch.ended()
+            self._succeeded(resident)
+            _require_attended(request)
+            self._desk.run_times(resident.entry.id).note_run(now() - started)
+            return await finish(result, Timing(admission.queue_s, started - loading, now() - started))
+
+    async def _start_stream(
+        self, admission: Admission, inference: Inference, watch: RunWatch
+    ) -> tuple[Pool, Flow[StreamEvent]]:
+        asked = [inference.request]
+        pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface, watch)
+        start = partial(pool.host.stream, admission.slot, request, None)
+        return pool, await self._started(start, admission, watch, pool)
+
+    async def _start_batch(
+        self, admission: Admission, batch: BatchInference, watch: RunWatch
+    ) -> tuple[Pool, Flow[tuple[int, TaskResult]]]:
+        pool, requests = await self._prepare(admission.resident, batch.bind, batch.requests, Interface.BATCH, watch)
+        start = partial(pool.host.run_batch, admission.slot, requests)
+        return pool, await self._started(start, admission, watch, pool)
+
+    async def _started(
+        self, start: Callable[[], Awaitable[Flow[T]]], admission: Admission, watch: RunWatch, pool: Pool
+    ) -> WatchedFlow[T]:
+        flow: Flow[T] | None = None
+        try:
+            with watch.running(pool.host):
+                flow = await start()
+        except RunTimeout:
+            if flow is not None:
+                await flow.aclose()
+            raise
+        return WatchedFlow(flow, watch, pool.host, partial(self._succeeded, admission.resident))
+
+    async def _open_flow(
+        self, admission: Admission, watch: RunWatch, start: Callable[[], Awaitable[tuple[Pool, Flow[T]]]]
+    ) -> LeasedStream[T]:
+        try:
+            loading = self._ports.clock.now()
+            pool, flow = await start()
+            try:
+                self._underway.require_uncut()
+                load_s = self._ports.clock.now() - loading
+                over = partial(self._stream_over, admission)
+                ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
+                self._underway.add_stream(admission.lease, ending)
+            except BaseException:
+                await flow.aclose()
+                raise
+        except BaseException:
+            watch.ended()
+            self._desk.release(admission.lease)
+            raise
+        # Where nobody takes this stream any more, it is dropped here, and so ended by its finaliser.
+        return LeasedStream(ending, pool.facts, admission.queue_s, load_s)
+
+    async def _prepare(
+        self,
+        resident: Resident,
+        bind: Callable[[BoundModel, TaskRequest], TaskRequest],
+        requests: Sequence[TaskRequest],
+        interface: Interface,
+        watch: RunWatch,
+    ) -> tuple[Pool, list[TaskRequest]]:
+        """Bind the configuration under the lease, then have the model in memory and the audio as it takes it."""
+        self._underway.require_uncut()
+        entry = resident.entry
+        model = BoundModel(entry.registration, entry.capability)
+        bound = [bind(model, request) for request in requests]
+        with resident.hearing(watch.told):
+            pool = await self._residents.pool(resident)
+        if interface not in pool.facts.interfaces:
+            raise InvalidRequest(f"model {entry.id!r} cannot be called {interface}", param="model")
+        return pool, [await self._fitted(request, pool) for request in bound]
+
+    async def _fitted(self, request: TaskRequest, pool: Pool) -> TaskRequest:
+        _require_attended(request)
+        if request.audio is None:
+            return request
+        audio = await self._ports.codec.convert(request.audio, pool.facts.sample_rate, pool.facts.channels)
+        _require_attended(request)
+        return replace(request, audio=audio)
+
+    def _succeeded(self, resident: Resident) -> None:
+        resident.crashes = CrashRecord()
+        self._residents.sample(resident)
+
+    def _stream_over(self, admission: Admission, run_s: Callable[[], float]) -> None:
+        """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""
+        self._underway.drop_stream(admission.lease)
+        with self._desk.holding(admission.lease):
+            self._desk.run_times(admission.resident.entry.id).note_run(run_s())
+
+
+def _require_attended(request: TaskRequest) -> None:
+    """Go no further for a client that has left."""
+    if request.cancelled():
+        raise AbandonedError

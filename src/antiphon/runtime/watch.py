@@ -1,0 +1,211 @@
+"""How long an engine may take: past that its request is cancelled, its caller told, its host killed if it can be."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, Generic, Self, TypeVar
+
+from antiphon.ports.clock import Clock, Timer
+from antiphon.ports.host import Flow, SlotHost
+from antiphon.runtime.owned import Told, either, tell
+from antiphon.vocabulary.errors import AntiphonError, LoadFailed, RunTimeout, WorkerDied
+from antiphon.vocabulary.tasks import TaskRequest
+
+T = TypeVar("T")
+
+STOP_GRACE_S = 1.0
+"""How long an engine that took too long may take to heed the cancellation before its host is killed, in seconds."""
+
+
+class RunWatch:
+    """The time of one request, or of one batch, in its engine.
+
+    Units: `limit_s` without progress in seconds, 0 for no limit. `on_overdue` hears of the fault, once.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        limit_s: float,
+        requests: Sequence[TaskRequest],
+        on_overdue: Callable[[AntiphonError], None],
+        told: Told | None,
+    ) -> None:
+        self.told = told
+        self._clock = clock
+        self._limit_s = limit_s
+        # Not the requests: a reader may hold on to a stream that has long ended, and they have the audio.
+        self._cancellations = [request.cancellation for request in requests]
+        self._on_overdue = on_overdue
+        self._overdue = False
+        self._reported = False
+        self._alarm: Timer | None = None
+
+    def cancel(self) -> None:
+        """Let the engine know that nobody waits for its answer any more."""
+        for cancellation in self._cancellations:
+            cancellation.cancel()
+
+    @contextmanager
+    def running(self, host: SlotHost) -> Iterator[None]:
+        """The engine owes something in this block: the limit runs anew in each.
+
+        Raises RunTimeout where that took too long, whatever the engine has made of it since.
+        """
+        if self._limit_s and not self._overdue:
+            self._alarm = self._clock.call_at(self._clock.now() + self._limit_s, partial(self._ring, host))
+        try:
+            yield
+        except (AntiphonError, StopAsyncIteration) as outcome:
+            if self._overdue:
+                raise self._late() from outcome
+            raise
+        finally:
+            if not self._overdue:
+                self.ended()
+        if self._overdue:
+            raise self._late()
+
+    def ended(self) -> None:
+        """The engine is quiescent: it will not be killed for this."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _ring(self, host: SlotHost) -> None:
+        self._overdue = True
+        self.cancel()
+        if host.killable:
+            self._alarm = self._clock.call_at(self._clock.now() + STOP_GRACE_S, host.kill)
+        else:
+            self._alarm = None
+            tell(self.told, self._fault)
+            self._late()
+
+    def _late(self) -> RunTimeout:
+        """The fault; the first one is reported, after the death of the host, whose reason it is."""
+        fault = self._fault()
+        if not self._reported:
+            self._reported = True
+            self._on_overdue(fault)
+        return fault
+
+    def _fault(self) -> RunTimeout:
+        return RunTimeout(f"the engine made no progress for {self._limit_s * 1000:g} ms (run_timeout_ms)")
+
+
+class WatchedFlow(Generic[T]):
+    """A flow whose engine is timed while somebody waits for it: for its next item, or for its end.
+
+    `succeeded` is told once it has yielded all that it had.
+    """
+
+    def __init__(self, flow: Flow[T], watch: RunWatch, host: SlotHost, succeeded: Callable[[], None]) -> None:
+        self._flow = flow
+        self._watch = watch
+        self._host = host
+        self._succeeded = succeeded
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        try:
+            if self._watch.told is None:  # then nothing is limited
+                return await anext(self._flow)
+            with self._watch.running(self._host):
+                return await _first(_next(self._flow), self._watch.told)
+        except StopAsyncIteration:
+            self._succeeded()
+            raise
+
+    async def aclose(self) -> None:
+        """Stop the engine and wait until it is quiescent, or killed."""
+        try:
+            with suppress(RunTimeout), self._watch.running(self._host):
+                await self._flow.aclose()
+        finally:
+            self._watch.ended()
+
+
+def limited(clock: Clock, limit_s: float, ring: Callable[[], None]) -> "Limit":
+    """Call `ring` if a block takes longer than `limit_s` seconds; 0 is no limit."""
+    return Limit(clock, limit_s, ring)
+
+
+class Limit:
+    """The time that a block may take: see `limited`."""
+
+    def __init__(self, clock: Clock, limit_s: float, ring: Callable[[], None]) -> None:
+        self._clock = clock
+        self._limit_s = limit_s
+        self._ring = ring
+        self._alarm: Timer | None = None
+
+    def __enter__(self) -> None:
+        if self._limit_s:
+            self._alarm = self._clock.call_at(self._clock.now() + self._limit_s, self._ring)
+
+    def __exit__(self, *exc: object) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+
+class LifecycleLimits:
+    """Kills a host whose load or teardown takes too long; a death that it brings about in a load is a LoadFailed.
+
+    Units: seconds, 0 for no limit. A host that cannot be killed loads on, and `overdue` is told what its callers get
+    meanwhile.
+    """
+
+    def __init__(
+        self, clock: Clock, load_s: float, teardown_s: float, overdue: Callable[[Callable[[], AntiphonError]], None]
+    ) -> None:
+        self._clock = clock
+        self._load_s = load_s
+        self._teardown_s = teardown_s
+        self._overdue = overdue
+        self._rang = False
+
+    @contextmanager
+    def loading(self, host: SlotHost) -> Iterator[None]:
+        """Limit a part of a load that is done in this block."""
+        try:
+            with limited(self._clock, self._load_s, partial(self._ring, host)):
+                yield
+        except WorkerDied as death:
+            if self._rang:
+                raise self._fault() from death
+            raise
+
+    def closing(self, host: SlotHost) -> Limit:
+        """Limit a teardown that is done in this block."""
+        return limited(self._clock, self._teardown_s, host.kill)
+
+    def _ring(self, host: SlotHost) -> None:
+        self._rang = True
+        host.kill()
+        if not host.killable:
+            self._overdue(self._fault)
+
+    def _fault(self) -> LoadFailed:
+        return LoadFailed(f"the model did not load within {self._load_s * 1000:g} ms (load_timeout_ms)")
+
+
+async def _next(flow: AsyncIterator[T]) -> T:
+    return await anext(flow)
+
+
+async def _first(step: Coroutine[Any, Any, T], told: Told) -> T:
+    """Await a step, or go with what is told before it has ended."""
+    task = asyncio.ensure_future(step)
+    try:
+        await either(task, told)
+        if task.done():
+            return task.result()
+        fault = told.result()
+        raise fault()
+    finally:
+        task.cancel()  # only the waiting: the engine goes on until the flow is closed
+        del task

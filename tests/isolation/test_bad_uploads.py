@@ -1,0 +1,86 @@
+"""Bad audio over HTTP where a process decodes it: the cases SEC-05, -06 and -09, and what they cost the server."""
+
+import os
+import signal
+
+import psutil
+import pytest
+
+import audio_assets
+from antiphon.runtime.upload_decoder import WORKER
+from controlled_server import CLIP
+from isolated_server import children_of, isolated_server
+from process_tree import descriptor_counts
+from refusals import assert_refused, assert_unharmed
+
+BAD = audio_assets.bad_audio()
+MIB = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with isolated_server(tmp_path_factory.mktemp("uploads")) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _unharmed(server):
+    assert server.transcribe().status_code == 200
+    yield
+    assert_unharmed(server.process, server.client, server.transcribe)
+
+
+def codec_workers(server):
+    return [child for child in children_of(server) if WORKER in child.cmdline()]
+
+
+def test_a_server_that_listens_has_a_codec_worker_before_the_first_upload(tmp_path):
+    with isolated_server(tmp_path) as server:
+        while not codec_workers(server):
+            pass
+        [before] = codec_workers(server)
+        assert server.transcribe().status_code == 200
+        assert codec_workers(server) == [before]
+
+
+def test_bad_files_are_refused_and_cost_the_server_neither_memory_nor_a_descriptor(server):
+    process = psutil.Process(server.process.process.pid)
+    workers, descriptors, before = codec_workers(server), descriptor_counts(server.process), process.memory_info().rss
+    for file in BAD.values():
+        assert_refused(server.transcribe(file), 400, param="file")
+        assert server.client.get("/health").status_code == 200
+    assert process.memory_info().rss - before < 8 * MIB
+    assert all(worker.memory_info().rss < 128 * MIB for worker in workers)
+    assert codec_workers(server) == workers
+    assert descriptor_counts(server.process) == descriptors
+
+
+def test_a_playlist_never_opens_what_it_names(server):
+    (server.process.folder / "antiphon_marker.wav").write_bytes(CLIP)
+    for playlist in (
+        b"ffconcat version 1.0\nfile antiphon_marker.wav\n",
+        b"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\nantiphon_marker.wav\n#EXT-X-ENDLIST\n",
+    ):
+        assert_refused(server.transcribe(playlist), 400, param="file")
+
+
+def test_a_codec_worker_that_is_killed_is_replaced_and_buried(server):
+    [before] = codec_workers(server)
+    os.kill(before.pid, signal.SIGKILL)
+    assert server.transcribe().status_code == 200
+    [after] = codec_workers(server)
+    assert after.pid != before.pid
+    assert not before.is_running()
+
+
+def test_a_codec_worker_that_stands_still_holds_up_neither_health_nor_speech(server):
+    [worker] = codec_workers(server)
+    worker.suspend()
+    try:
+        upload = server.threads.submit(server.transcribe)
+        assert server.client.get("/health").status_code == 200
+        assert server.speak("hello").status_code == 200
+        assert not upload.done()
+    finally:
+        worker.resume()
+    assert upload.result().status_code == 200

@@ -1,0 +1,379 @@
+"""Engines that take too long: first they are asked to stop, then their hosts are killed; who waited is told."""
+
+import asyncio
+
+import pytest
+
+from antiphon.runtime.watch import STOP_GRACE_S
+from antiphon.runtime.wiring import EngineLimits
+from antiphon.vocabulary.errors import LoadFailed, RunTimeout, WorkerDied
+from antiphon.vocabulary.states import ModelState
+from virtual_stage import in_virtual_time, order
+
+two_seconds = pytest.mark.parametrize("engine_limits", [EngineLimits(run_s=2)], ids=["run 2 s"])
+load_limit = pytest.mark.parametrize("engine_limits", [EngineLimits(load_s=2)], ids=["load 2 s"])
+teardown_limit = pytest.mark.parametrize("engine_limits", [EngineLimits(teardown_s=2)], ids=["teardown 2 s"])
+
+
+def elapsed(stage, since):
+    return round(stage.loop.time() - since, 3)
+
+
+async def loaded(stage):
+    """The moment at which a model is in memory and something may begin."""
+    await stage.runtime.load("a")
+    return stage.loop.time()
+
+
+@two_seconds
+@in_virtual_time
+async def test_a_run_that_hangs_is_refused_once_its_host_is_killed(stage):
+    stage.model()
+    begun = await loaded(stage)
+    stage.hold("run")
+    with pytest.raises(RunTimeout, match="2000 ms"):
+        await stage.say("hello")
+    assert elapsed(stage, begun) == 2 + STOP_GRACE_S
+
+
+@two_seconds
+@in_virtual_time
+async def test_the_client_of_a_host_that_cannot_be_killed_is_refused_when_the_time_is_over(stage):
+    stage.like_threads()
+    stage.model()
+    begun = await loaded(stage)
+    held = stage.hold("run")
+    with pytest.raises(RunTimeout):
+        await stage.say("hello")
+    assert elapsed(stage, begun) == 2
+    held.set()
+
+
+@two_seconds
+@in_virtual_time
+async def test_the_neighbours_in_the_same_host_are_told_that_it_died(stage):
+    stage.model()
+    begun = await loaded(stage)
+    stage.hold("run")
+    first = stage.say("one")
+    await asyncio.sleep(1.5)
+    neighbour = stage.say("two")
+    with pytest.raises(RunTimeout):
+        await first
+    with pytest.raises(WorkerDied):
+        await neighbour
+    assert elapsed(stage, begun) == 2 + STOP_GRACE_S
+    stage.well()
+    assert await stage.say("next") == "a@0/0|next"
+
+
+@two_seconds
+@in_virtual_time
+async def test_an_engine_that_heeds_the_cancellation_in_time_keeps_its_host(stage):
+    stage.model()
+    begun = await loaded(stage)
+    held = stage.hold("run")
+    task = stage.say("hello")
+    await asyncio.sleep(2 + STOP_GRACE_S / 2)
+    held.set()  # the engine looks at its flag, and ends
+    with pytest.raises(RunTimeout):
+        await task
+    assert elapsed(stage, begun) == 2 + STOP_GRACE_S / 2
+    await asyncio.sleep(2 * STOP_GRACE_S)
+    assert await stage.say("next") == "a@0/0|next"
+    assert stage.loads() == 1
+
+
+@two_seconds
+@in_virtual_time
+async def test_the_engine_is_told_to_stop_when_the_time_is_over(stage):
+    stage.model()
+    await loaded(stage)
+    stage.hold("run")
+    inference = order("hello", "a")
+    task = stage.ask(inference)
+    await asyncio.sleep(1.9)
+    assert not inference.request.cancelled()
+    with pytest.raises(RunTimeout):
+        await task
+    assert inference.request.cancelled()
+
+
+@two_seconds
+@in_virtual_time
+async def test_a_host_that_cannot_be_killed_keeps_the_lease_until_the_engine_ends(stage):
+    stage.like_threads()
+    stage.model(slots=1)
+    await loaded(stage)
+    held = stage.hold("run")
+    with pytest.raises(RunTimeout):
+        await stage.say("hello")
+    waiting = stage.say("next")
+    await asyncio.sleep(100)
+    assert not waiting.done()
+    assert stage.runtime.status()[0].gate.active_slots == 1
+    stage.well()
+    held.set()
+    assert await waiting == "a@0/0|next"
+    assert stage.loads() == 1
+
+
+@in_virtual_time
+async def test_no_limit_is_kept_where_none_is_set(stage):
+    stage.model()
+    await loaded(stage)
+    held = stage.hold("run")
+    task = stage.say("hello")
+    await asyncio.sleep(10_000)
+    held.set()
+    assert await task == "a@0/0|hello"
+
+
+@pytest.mark.parametrize(
+    ("model_ms", "request_ms", "limit_s"),
+    [(None, 500, 0.5), (None, 5000, 2), (None, 0, 2), (700, None, 0.7), (700, 5000, 0.7), (0, 3000, 3)],
+)
+@two_seconds
+@in_virtual_time
+async def test_the_shorter_of_the_requests_limit_and_its_models_counts(stage, model_ms, request_ms, limit_s):
+    stage.model(run_timeout_ms=model_ms)
+    begun = await loaded(stage)
+    stage.hold("run")
+    with pytest.raises(RunTimeout):
+        await stage.say("hello", run_timeout_ms=request_ms)
+    assert elapsed(stage, begun) == limit_s + STOP_GRACE_S
+
+
+@two_seconds
+@in_virtual_time
+async def test_a_client_that_left_does_not_keep_a_hanging_engine(stage):
+    stage.model(slots=1)
+    await loaded(stage)
+    stage.hold("run")
+    task = stage.say("hello")
+    await asyncio.sleep(1)
+    task.cancel()
+    waiting = stage.say("next")
+    await asyncio.sleep(1.5)
+    stage.well()
+    assert await waiting == "a@0/0|next"
+    assert stage.loads() == 2
+
+
+@two_seconds
+@in_virtual_time
+async def test_each_event_of_a_stream_starts_the_time_anew(stage):
+    stage.model()
+    stream = await stage.open("one two three four")
+    held = stage.hold("step")
+    for _ in range(4):
+        stage.loop.call_later(1.5, held.set)
+        await anext(stream)
+        held.clear()
+    with pytest.raises(RunTimeout):
+        await anext(stream)
+    await stream.aclose()
+    assert stage.state() is ModelState.UNLOADED
+
+
+@two_seconds
+@in_virtual_time
+async def test_the_time_in_which_the_reader_keeps_the_engine_waiting_does_not_count(stage):
+    stage.model()
+    stream = await stage.open("one two three")
+    events = [await anext(stream)]
+    await asyncio.sleep(100)
+    events += [event async for event in stream]
+    await stream.aclose()
+    assert len(events) == 4
+    assert stage.state() is ModelState.READY
+
+
+@two_seconds
+@in_virtual_time
+async def test_a_stream_whose_reader_has_left_does_not_keep_a_hanging_engine(stage):
+    stage.model(slots=1)
+    stream = await stage.open("one two three")
+    stage.hold("reset")
+    begun = stage.loop.time()
+    await stream.aclose()
+    assert elapsed(stage, begun) == 2 + STOP_GRACE_S
+    stage.well()
+    await stage.say("next")
+
+
+@two_seconds
+@in_virtual_time
+async def test_a_stream_that_hangs_before_its_first_event_fails_before_it_is_opened(stage):
+    stage.model(slots=1)
+    await loaded(stage)
+    stage.hold("stream")
+    with pytest.raises(RunTimeout):
+        await stage.open("one two")
+    stage.well()
+    await stage.say("next")
+    assert stage.loads() == 2
+
+
+@two_seconds
+@in_virtual_time
+async def test_a_stream_that_begins_after_its_time_is_closed_and_refused(stage):
+    stage.model(slots=1)
+    await loaded(stage)
+    held = stage.hold("stream")
+    stage.loop.call_later(2 + STOP_GRACE_S / 2, held.set)
+    with pytest.raises(RunTimeout):
+        await stage.open("one two")
+    assert await stage.say("next") == "a@0/0|next"
+    assert stage.loads() == 1
+
+
+@two_seconds
+@in_virtual_time
+async def test_a_batch_is_timed_as_a_stream_is(stage):
+    stage.model(slots=1)
+    await loaded(stage)
+    stage.hold("step")
+    batch = await stage.batch("one", "two")
+    with pytest.raises(RunTimeout):
+        await anext(batch)
+    await batch.aclose()
+
+
+@two_seconds
+@in_virtual_time
+async def test_the_wait_for_the_slot_and_the_load_are_no_part_of_the_run(stage):
+    stage.model(slots=1)
+    held = stage.hold("load")
+    first, second = stage.say("one"), stage.say("two")
+    await asyncio.sleep(10)
+    held.set()
+    assert await first == "a@0/0|one"
+    assert await second == "a@0/0|two"
+
+
+@two_seconds
+@in_virtual_time
+async def test_a_run_that_took_too_long_is_told_to_the_observer_and_shown(stage):
+    stage.model()
+    await loaded(stage)
+    stage.hold("run")
+    with pytest.raises(RunTimeout) as caught:
+        await stage.say("hello")
+    assert [what for _, what, _ in stage.faults] == ["run", "run"]
+    assert stage.faults[-1] == ("a", "run", caught.value.message)
+    assert stage.runtime.view("a").last_error == caught.value.message
+
+
+@load_limit
+@in_virtual_time
+async def test_a_load_that_hangs_is_killed_and_fails_for_all_who_wait(stage):
+    stage.model()
+    begun = stage.loop.time()
+    stage.hold("load")
+    faults = await asyncio.gather(stage.say("one"), stage.say("two"), return_exceptions=True)
+    assert {type(it) for it in faults} == {LoadFailed}
+    assert "load_timeout_ms" in faults[0].message
+    assert elapsed(stage, begun) == 2
+    stage.well()
+    await stage.say("hello")
+
+
+@load_limit
+@in_virtual_time
+async def test_loads_that_were_killed_are_never_delayed(stage):
+    stage.model()
+    stage.hold("clone")
+    for _ in range(5):
+        with pytest.raises(LoadFailed):
+            await stage.say("hello")
+    stage.well()
+    await stage.say("hello")
+
+
+@load_limit
+@in_virtual_time
+async def test_a_load_that_cannot_be_killed_keeps_its_leases_and_lets_its_callers_go(stage):
+    stage.like_threads()
+    stage.model()
+    held = stage.hold("load")
+    request = stage.say("one")
+    manager = asyncio.ensure_future(stage.runtime.load("a"))
+    with pytest.raises(LoadFailed):
+        await request
+    assert stage.runtime.status()[0].gate.active_slots == 1
+    assert not manager.done()
+    held.set()
+    assert (await manager).loaded
+    assert await stage.say("hello") == "a@0/0|hello"
+    assert stage.loads() == 1
+
+
+@load_limit
+@in_virtual_time
+async def test_a_manager_is_let_go_from_a_load_that_cannot_be_killed(stage):
+    stage.like_threads()
+    stage.model()
+    held = stage.hold("load")
+    with pytest.raises(LoadFailed):
+        await stage.runtime.load("a")
+    held.set()
+    await stage.say("hello")
+    assert stage.loads() == 1
+
+
+@pytest.mark.parametrize("ms", [500, 0])
+@load_limit
+@in_virtual_time
+async def test_a_models_own_load_limit_replaces_the_servers(stage, ms):
+    stage.model(load_timeout_ms=ms)
+    held = stage.hold("load")
+    task = stage.say("hello")
+    await asyncio.sleep(10)
+    assert task.done() == bool(ms)
+    held.set()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@teardown_limit
+@in_virtual_time
+async def test_a_teardown_that_hangs_is_ended_by_the_hosts_death(stage):
+    stage.model()
+    begun = await loaded(stage)
+    stage.hold("close")
+    assert not (await stage.runtime.unload("a")).loaded
+    assert elapsed(stage, begun) == 2
+    assert not stage.world.hosts
+    stage.well()
+    await stage.say("hello")
+
+
+@teardown_limit
+@in_virtual_time
+async def test_a_bulk_unload_waits_for_no_teardown_longer_than_its_limit(stage):
+    for name in "ab":
+        stage.model(name)
+        await stage.runtime.load(name)
+    stage.hold("close", "a")
+    unloaded = await stage.runtime.unload_many()
+    assert unloaded.unloaded == ("a", "b")
+    assert not stage.world.hosts
+
+
+@in_virtual_time
+async def test_a_cut_ends_whatever_the_engines_do_and_nothing_is_loaded_any_more(stage):
+    for name in "abc":
+        stage.model(name)
+    await stage.runtime.load("a")
+    await stage.runtime.load("b")
+    stage.hold("run", "a")
+    stage.hold("close", "b")
+    stage.hold("load", "c")
+    work = [stage.say("one", "a"), stage.say("two", "c"), asyncio.ensure_future(stage.runtime.unload("b"))]
+    await stage.settled()
+    waiting = stage.say("three", "c")
+    stage.runtime.cut()
+    faults = await asyncio.gather(*work, waiting, return_exceptions=True)
+    assert [type(it).__name__ for it in faults] == ["ShuttingDown", "ShuttingDown", "ModelView", "ShuttingDown"]
+    with pytest.raises(Exception, match="shutting down"):
+        await stage.say("late", "a")

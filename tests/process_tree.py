@@ -1,0 +1,21 @@
+"""What a server and all its processes hold: memory and descriptors. It asserts nothing."""
+
+import psutil
+
+from server_process import ServerProcess
+
+
+def processes_of(server: ServerProcess) -> list[psutil.Process]:
+    """The server, and whatever it has started that has not been buried."""
+    root = psutil.Process(server.process.pid)
+    return [root, *root.children(recursive=True)]
+
+
+def pss_bytes(server: ServerProcess) -> int:
+    """The proportional set size of all together: what they would give back if they ended."""
+    return sum(process.memory_full_info().pss for process in processes_of(server))
+
+
+def descriptor_counts(server: ServerProcess) -> dict[int, int]:
+    """The open descriptors of each process, by its number."""
+    return {process.pid: process.num_fds() for process in processes_of(server)}
