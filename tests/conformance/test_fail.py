@@ -1,7 +1,6 @@
 """The cells `fail.*`: what a failure leaves behind, wherever it strikes."""
 
 import asyncio
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -492,7 +491,7 @@ def test_fail_publication_for_want_of_memory(slots, tmp_path):
             LoopClock(),
             codec,
             Nobody(),
-            partial(ThreadHost, ControlledAdapter()),
+            lambda spec, on_death: ThreadHost(ControlledAdapter(), spec),
             Nobody(),
             0,
             max_slots_of=max_slots_of,
