@@ -31,7 +31,7 @@ def page() -> str:
             "| --- | --- | --- | --- |",
             *rows,
             "",
-            "When a model's worker process dies, `retire` and `destroy` are taken in one go: its memory is gone already.",
+            "When a model's worker process dies, `retire` and `destroy` are taken at once: its memory is gone already.",
             "",
             "Any other step raises `InvariantError` and leaves the state as it was.",
             "",
