@@ -31,6 +31,8 @@ def page() -> str:
             "| --- | --- | --- | --- |",
             *rows,
             "",
+            "When a model's worker process dies, `retire` and `destroy` are taken at once: its memory is gone already.",
+            "",
             "Any other step raises `InvariantError` and leaves the state as it was.",
             "",
             "A server that stops is no state of a model: work that was accepted takes the same steps as ever, then",

@@ -1,7 +1,6 @@
 """The cells `fail.*` about registrations that are refused before anything was registered."""
 
 import asyncio
-from functools import partial
 
 import pytest
 
@@ -128,7 +127,7 @@ def test_fail_publication_for_want_of_memory(slots, tmp_path):
             LoopClock(),
             codec,
             Nobody(),
-            partial(ThreadHost, ControlledAdapter()),
+            lambda spec, on_death: ThreadHost(ControlledAdapter(), spec),
             Nobody(),
             0,
             max_slots_of=max_slots_of,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from antiphon.admission.policy import effective_timeout_s, is_hopeless
+from antiphon.admission.policy import effective_timeout_s, is_hopeless, seconds
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,8 @@ def test_a_wait_is_hopeless_when_every_occupant_is_overdue(
     occupied_since: list[float], timeout_s: float, hopeless: bool
 ) -> None:
     assert is_hopeless(occupied_since, 10, timeout_s) is hopeless
+
+
+@pytest.mark.parametrize(("milliseconds", "wanted"), [(None, None), (0, 0), (1500, 1.5)])
+def test_a_configured_time_is_told_in_seconds_and_an_absent_one_stays_absent(milliseconds, wanted) -> None:
+    assert seconds(milliseconds) == wanted
