@@ -86,7 +86,7 @@ def test_time_shutdown_finite_work(fresh_server, slots):
 
 @cell("time.shutdown_finite_work")
 def test_time_shutdown_finite_work_whose_clients_have_left(fresh_server, slots):
-    # Mutant: `close` joins the connections, and not the leases.
+    # Mutant: `close` frees only the models that are idle.
     server = fresh_server(drain_timeout_ms=0)
     model = server.new_model()
     with model.checkpoint.held("run"):
@@ -127,7 +127,7 @@ def test_time_shutdown_waiting_work(fresh_server, slots, manager):
 @cell("time.shutdown_waiting_work")
 @pytest.mark.parametrize("how", ["deadline", "second signal"])
 def test_time_shutdown_waiting_work_has_a_bound(fresh_server, slots, how):
-    # Mutants: managers are spared at the deadline; `cancelled` is not set for those that run; a bulk waits on.
+    # Mutants: the deadline dismisses nobody, or spares managers; a second signal is ignored.
     server = fresh_server(drain_timeout_ms=100 if how == "deadline" else 0, busy_timeout_ms=0)
     model = server.new_model()
     model.checkpoint.set("run.cancellable")
