@@ -13,19 +13,18 @@ from pathlib import Path
 from antiphon.ports.listener import AsgiMessage, Served
 
 NOTES = "lines.jsonl"
-POLL_S = 0.005
 
 
 class LineListener:
     """Each line is a text to be spoken by the model `m`.
 
-    The option `fault` says where it breaks; a talk lasts on after its answer while the file `linger` is there.
+    The option `fault` says where it breaks; with `lingers` a talk lasts on after its answer, until the cut.
     """
 
     def __init__(self, options: Mapping[str, object]) -> None:
         self._path = Path(str(options["path"]))
         self._fault = options.get("fault")
-        self._linger = Path(str(options.get("linger", "")))
+        self._lingers = bool(options.get("lingers", False))
         self._talks: set[asyncio.Task[None]] = set()
         if self._fault == "make":
             raise ValueError("made to fail")
@@ -64,7 +63,7 @@ class LineListener:
         self._note("closed")
 
     def _begin(self, served: Served, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talk = asyncio.ensure_future(_talk(served, reader, writer, self._linger))
+        talk = asyncio.ensure_future(_talk(served, reader, writer, lingers=self._lingers))
         self._talks.add(talk)
         talk.add_done_callback(self._talks.discard)
 
@@ -73,12 +72,12 @@ class LineListener:
             file.write(json.dumps({"t": time.monotonic(), "what": what}) + "\n")
 
 
-async def _talk(served: Served, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, linger: Path) -> None:
+async def _talk(served: Served, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, lingers: bool) -> None:
     text = (await reader.readline()).decode().rstrip("\n")
     writer.write(b"%d\n" % await _status_of(served, json.dumps({"model": "m", "input": text}).encode()))
     await writer.drain()
-    while linger.is_file():  # noqa: ASYNC110, ASYNC240 (a file is awaited)
-        await asyncio.sleep(POLL_S)
+    if lingers:
+        await served.stop.cut.wait()
     writer.close()
 
 

@@ -13,7 +13,15 @@ from conformance_plugin import cell
 from conformance_situations import cold_model, fill, last_of_load
 from conformance_standing import comes_to, standing
 from conformance_stopping import assert_destroyed_after_use
-from listener_peers import UNREAD_ITEMS, port_of, read_to_end, stalled_body, stalled_head, stalled_upload, unread_batch
+from listener_peers import (
+    UNREAD_ITEMS,
+    port_of,
+    read_to_end,
+    stalled_body,
+    stalled_head,
+    stalled_upload,
+    unread_batch,
+)
 from listener_stop import assert_ended, begin_stop, connected_ports, wait_disconnected
 from refusals import assert_refused
 
@@ -86,19 +94,20 @@ def test_time_shutdown_finite_work(fresh_server, slots):
 
 @cell("time.shutdown_finite_work")
 def test_time_shutdown_finite_work_whose_clients_have_left(fresh_server, slots):
-    # Mutant: `close` frees only the models that are idle.
+    # Mutants: `close` frees only the models that are idle, or does not join the work.
     server = fresh_server(drain_timeout_ms=0)
-    model = server.new_model()
+    model, idle = server.new_model(), server.new_model()
     with model.checkpoint.held("run"):
         leaving = [model.open_infer(f"left {number}") for number in range(slots)]
         model.checkpoint.wait_for("run", slots)
         for call in leaving:
             call.cut()
         begin_stop(server.process)
+        idle.checkpoint.wait_for("closed")  # all who asked are gone, and nobody keeps this one
         assert model.checkpoint.events("destroy") == []
     assert_ended(server.process)
     assert len(model.checkpoint.events("ran")) == slots
-    assert_destroyed_after_use(model)
+    assert_destroyed_after_use(model, idle)
 
 
 @cell("time.shutdown_waiting_work")
