@@ -200,8 +200,9 @@ async def test_an_eager_load_that_hangs_keeps_no_later_one_waiting(stage):
 
 
 @pytest.mark.parametrize("limits", [ResidencyLimits(min_free_memory_bytes=100)], ids=["100 free"])
-async def test_eager_loads_whose_memory_is_checked_take_turns(stage):
-    first, second = stage.model("a", lazy=False), stage.model("b", lazy=False)
+async def test_eager_loads_that_do_not_fit_beside_each_other_take_turns(stage):
+    stage.free_bytes = 190
+    first, second = (stage.model(name, lazy=False, weight_bytes=50) for name in "ab")
     with first.held("load"):
         await stage.runtime.start()
         await first.await_for("load")

@@ -83,8 +83,8 @@ class ShuttingDown(AntiphonError):
 
     code = "shutting_down"
 
-    def __init__(self, message: str = "the server is shutting down") -> None:
-        super().__init__(message)
+    def __init__(self, message: str = "the server is shutting down", *, param: str | None = None) -> None:
+        super().__init__(message, param=param)
 
 
 class EngineError(AntiphonError):
