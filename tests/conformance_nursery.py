@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -83,7 +84,8 @@ class Forked:
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal to a process that still runs."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has ended, and nobody has said how yet
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """End the process at once; harmless when it has ended."""

@@ -16,7 +16,7 @@ from conformance_client import Client, OpenCall, Pending, eventually
 from conformance_nursery import Nursery
 from server_process import ServerProcess, running_server
 
-ISOLATIONS: Mapping[str, Mapping[str, object]] = {"thread": {"isolation": "thread"}}
+ISOLATIONS: Mapping[str, Mapping[str, object]] = {it: {"isolation": it} for it in ("thread", "process")}
 """Where engines run: each name with the settings of a server that has it."""
 
 SETTLE_S = 10.0

@@ -19,7 +19,7 @@ class House:
     """The server: its runtime, the slots of its models, its limits. Units: ms, and MiB of memory; 0 is no limit.
 
     `frail` has the first loads of the first model end in the death of its host. `engine_ms` limits runs, loads and
-    teardowns, so that engines may hang.
+    teardowns, so that engines may hang. `threads` has hosts that cannot be killed, nor die.
     """
 
     parallel: bool = True
@@ -34,6 +34,7 @@ class House:
     eager: bool = False
     frail: bool = False
     engine_ms: int = 0
+    threads: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ def draw(seed: int) -> History:
         eager=random.random() < 0.2,
         frail=random.random() < 0.2,
         engine_ms=random.choice((0, 40)),
+        threads=seed % 4 == 0,
     )
     length = random.choice((20, 60, 120))
     events = [_event(random, models, length) for _ in range(random.randint(4, 36))]
@@ -173,6 +175,7 @@ def _plain_house(history: History, fails: Callable[[History], bool]) -> History:
         "busy_ms",
         "pinned",
         "eager",
+        "threads",
         "frail",
         "engine_ms",
     ):

@@ -16,6 +16,7 @@ from sim_sweep import FailpointError, Operation, Sweep
 
 _ONE_SLOT = House(slots=(1,))
 _TWO_SLOTS = House(slots=(2, 2, 2))
+_THREADS = House(slots=(2, 2, 2), threads=True)
 _LIMITED = House(slots=(2, 2, 2), engine_ms=20)
 
 
@@ -184,7 +185,8 @@ OPERATIONS = [
     Operation("stream whose engine hangs", hanging("step", stream), load("m0"), _LIMITED),
     Operation("stream that hangs at its end", hanging("reset", stream), load("m0"), _LIMITED),
     Operation("unload that hangs", hanging("close", lambda stage: stage.runtime.unload("m0")), load("m0"), _LIMITED),
-    Operation("two loads that take turns", two_loads, house=replace(_TWO_SLOTS, memory=3, min_free=1)),
+    Operation("two loads side by side", two_loads, house=replace(_TWO_SLOTS, memory=3, min_free=1)),
+    Operation("two loads that take turns", two_loads, house=replace(_TWO_SLOTS, memory=3, min_free=2)),
     Operation("stream, cold", stream),
     Operation("stream, closed early", close_stream, load("m0")),
     Operation("stream that waits", behind_a_request(stream), load("m0"), _ONE_SLOT),
@@ -250,6 +252,10 @@ OPERATIONS = [
     Operation("close", behind_a_request(close), load("m0", "m1")),
     Operation("close that is cut", behind_a_request(cut), load("m0", "m1")),
     Operation("close of a load that is cut", behind_a_request(cut)),
+    Operation("load in threads", lambda stage: stage.runtime.load("m0"), house=_THREADS),
+    Operation("unload in threads", lambda stage: stage.runtime.unload("m0"), load("m0"), _THREADS),
+    Operation("close in threads that is cut", behind_a_request(cut), load("m0", "m1"), _THREADS),
+    Operation("close in threads of a load that is cut", behind_a_request(cut), house=_THREADS),
 ]
 
 PLACES = {
@@ -269,7 +275,8 @@ PLACES = {
     "stream whose engine hangs": (37, 2, 24),
     "stream that hangs at its end": (60, 5, 33),
     "unload that hangs": (12, 1, 12),
-    "two loads that take turns": (39, 6, 36),
+    "two loads that take turns": (36, 3, 56),
+    "two loads side by side": (46, 6, 66),
     "stream, cold": (49, 8, 26),
     "stream, closed early": (26, 3, 15),
     "stream that waits": (51, 6, 32),
@@ -304,7 +311,11 @@ PLACES = {
     "start": (54, 9, 52),
     "foresight": (10, 2, 73),
     "close": (32, 5, 16),
-    "close that is cut": (31, 5, 12),
-    "close of a load that is cut": (36, 5, 16),
+    "close that is cut": (28, 1, 15),
+    "close of a load that is cut": (28, 1, 28),
+    "load in threads": (18, 3, 34),
+    "unload in threads": (11, 2, 18),
+    "close in threads that is cut": (31, 5, 18),
+    "close in threads of a load that is cut": (38, 5, 37),
 }
 """How many places there were when this was noted: where callers leave, hosts fail, calls raise."""

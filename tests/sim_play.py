@@ -92,11 +92,9 @@ class Play(SimStage):
             self.armed.setdefault((self._id(event), step), deque()).append(act)
             self.faulty.add(self._id(event))
             return
-        if event.act == "hang":
-            self._hang(self._id(event), event.value)
-            return
-        if event.act == "kill":
-            self._kill(self._id(event), event.value)
+        if event.act in ("hang", "kill"):
+            if not self.house.threads:  # nobody could end the one, and the other does nothing
+                (self._hang if event.act == "hang" else self._kill)(self._id(event), event.value)
             return
         task = self.loop.create_task(self._client(at, event))
         self.clients.append(task)

@@ -64,12 +64,13 @@ class SimStage:
         self.steps = 0
         self.closing = False
         self.faulty: set[str] = set()
-        self.killed = house.frail
+        self.killed = house.frail and not house.threads
         self.armed: dict[tuple[str, str], deque[Act]] = {}
-        if house.frail:
+        if self.killed:
             self.armed["m0", "load"] = deque([Act(dies=True)] * 5)
         self.clients: list[asyncio.Task] = []
         self.world = SimWorld(house.memory * _MIB)
+        self.world.killable = not house.threads
         self.world.script = self._script
         self.journal = Journal()
         self.metadata: dict[str, object] = {}

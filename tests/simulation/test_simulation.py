@@ -16,7 +16,7 @@ from sim_play import play
 from sim_refusals import REASONS
 from sim_tally import Tally, played
 
-SEEDS = range(*map(int, os.environ.get("ANTIPHON_SEEDS", "0:4000").split(":")))
+SEEDS = range(*map(int, os.environ.get("ANTIPHON_SEEDS", "0:5000").split(":")))
 BLOCK = 100
 
 

@@ -291,11 +291,12 @@ class Residents:
         except BaseException as fault:
             resident.attempt = None
             self.failed(entry, "load", fault)
-            if isinstance(fault, WorkerDied) and entry.state is not ModelState.UNLOADED:  # else it only had to wait
-                resident.crashes = resident.crashes.crashed(self._ports.clock.now())
-            if entry.state is not ModelState.UNLOADED:
+            had_begun = entry.state is not ModelState.UNLOADED
+            if had_begun:
                 self.take(entry, Step.FAIL)
             self._room.retry()
+            if isinstance(fault, WorkerDied) and had_begun:
+                resident.crashes = resident.crashes.crashed(self._ports.clock.now())
             if self._deaths.all_killed and isinstance(fault, AntiphonError):
                 raise ShuttingDown from fault
             raise
