@@ -9,7 +9,7 @@ log = logging.getLogger("antiphon.models")
 
 
 class LogObserver:
-    """One line a change of state; an engine's fault comes with its traceback, which no client ever sees."""
+    """One line a change of state; an engine's own exception comes with its traceback, which no client ever sees."""
 
     def transitioned(self, model_id: str, before: ModelState, after: ModelState) -> None:
         """A model changed its state."""
@@ -20,8 +20,8 @@ class LogObserver:
         log.error("%s: %s failed: %s", model_id, what, error, exc_info=_root(error))
 
 
-def _root(error: BaseException) -> BaseException:
-    """The engine's own exception, where the domain's only wraps it."""
+def _root(error: BaseException) -> BaseException | None:
+    """The exception below the domain's that wraps it; None where there is none, and the domain's says it all."""
     while isinstance(error, AntiphonError) and error.__cause__ is not None:
         error = error.__cause__
-    return error
+    return None if isinstance(error, AntiphonError) else error

@@ -8,16 +8,16 @@ from antiphon.vocabulary.errors import ShuttingDown, WorkerDied
 
 
 class Deaths:
-    """Knows every host that was made, until nobody holds it any more; `all_killed` after `kill_all`."""
+    """Knows every host that was made, until nobody holds it any more. After `close` none is made."""
 
     def __init__(self) -> None:
         self._made: WeakSet[SlotHost] = WeakSet()
         self._dead: WeakSet[SlotHost] = WeakSet()
-        self.all_killed = False
+        self.closed = False
 
     def watched(self, make: Callable[[Callable[[], None]], SlotHost], died: Callable[[SlotHost], None]) -> SlotHost:
-        """Make a host whose death is noted first and then told; raises ShuttingDown after `kill_all`."""
-        if self.all_killed:
+        """Make a host whose death is noted first and then told; raises ShuttingDown after `close`."""
+        if self.closed:
             raise ShuttingDown
 
         def on_death() -> None:
@@ -35,9 +35,12 @@ class Deaths:
         if host in self._dead:
             raise death_of(host)
 
+    def close(self) -> None:
+        """Let no host be made any more."""
+        self.closed = True
+
     def kill_all(self) -> None:
-        """Kill every host there is, and let none be made any more."""
-        self.all_killed = True
+        """Kill every host there is that can be killed."""
         for host in tuple(self._made):
             host.kill()
 

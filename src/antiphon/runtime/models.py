@@ -8,6 +8,7 @@ from typing import TypeVar
 from antiphon.admission.estimates import wait_estimates_s
 from antiphon.admission.gate import Lease
 from antiphon.admission.policy import effective_timeout_s, seconds
+from antiphon.ports.clock import Timer
 from antiphon.residency.registry import Entry
 from antiphon.runtime.api import (
     BatchInference,
@@ -38,6 +39,9 @@ from antiphon.vocabulary.tasks import StreamEvent, TaskResult
 
 T = TypeVar("T")
 
+CUT_GRACE_S = 0.5
+"""How long after a cut engines may take to end by themselves before their hosts are killed, in seconds."""
+
 
 class ModelRuntime:
     """The shared part of `ServerState` and `ParallelServerState`."""
@@ -55,6 +59,7 @@ class ModelRuntime:
         self._planner = Planner(ports, self._residents, self._desk, self._registrar)
         self._closing = False
         self._barriers: list[Claim] = []
+        self._killing: Timer | None = None
 
     def add(self, registration: Registration, capability: Capability) -> None:
         """Add a model before the server listens."""
@@ -187,18 +192,21 @@ class ModelRuntime:
             self._barriers.append(claim)
             self._tasks.start(self._free_in_bulk(resident, claim, None)).add_done_callback(log_unheard)
         await self._tasks.join()
+        if self._killing is not None:
+            self._killing.cancel()
         self._residents.close()
         self._desk.close()
 
     def cut(self) -> None:
         """Refuse all who wait, begin no load any more, and end what runs; those who asked are told.
 
-        Hosts that can be killed are killed. In the server's own process engines are only asked: one that does not heed
-        `cancelled`, and a load that is under way, still hold `close` up.
+        Hosts that can be killed are, where they have not ended after a moment. In the server's own process engines are
+        only asked: one that does not heed `cancelled`, and a load that is under way, still hold `close` up.
         """
         self.refuse()
         self._underway.cut()
         self._residents.cut()
+        self._killing = self._ports.clock.call_at(self._ports.clock.now() + CUT_GRACE_S, self._residents.kill_all)
         self._desk.dismiss(self._barriers)
 
     def _max_slots(self, spec: ModelSpec) -> int:

@@ -237,12 +237,13 @@ class Residents:
         return InsufficientMemory(told, retry_after_s=self._until_idle_s())
 
     def cut(self) -> None:
-        """Begin no load any more, refuse those that wait for room, and kill every host that can be killed.
-
-        What is under way in a killed host raises, and soon ends; elsewhere it ends by itself.
-        """
-        self._deaths.kill_all()
+        """Begin no load any more, and refuse those that wait for room; one that is under way ends by itself."""
+        self._deaths.close()
         self._room.dismiss(ShuttingDown)
+
+    def kill_all(self) -> None:
+        """Kill every host that can be killed: what is under way in one raises, and soon ends."""
+        self._deaths.kill_all()
 
     def _died(self, model_id: str, host: SlotHost) -> None:
         """Take a pool whose host has died out of use, at once: its memory is gone with its process.
@@ -257,7 +258,7 @@ class Residents:
         self.detach(resident)
         if resident.entry.state is ModelState.UNLOADING:
             self.take(resident.entry, Step.DESTROY)
-        if not self._deaths.all_killed:
+        if not self._deaths.closed:
             self.failed(resident.entry, "run", death_of(host))
             resident.crashes = resident.crashes.crashed(self._ports.clock.now())
         self._room.retry()
@@ -297,7 +298,7 @@ class Residents:
             self._room.retry()
             if isinstance(fault, WorkerDied) and had_begun:
                 resident.crashes = resident.crashes.crashed(self._ports.clock.now())
-            if self._deaths.all_killed and isinstance(fault, AntiphonError):
+            if self._deaths.closed and isinstance(fault, AntiphonError):
                 raise ShuttingDown from fault
             raise
         resident.attempt = None
@@ -359,7 +360,7 @@ class Residents:
 
     async def _build(self, resident: Resident, staged: Staged | None) -> Pool:
         registration = resident.entry.registration
-        if self._deaths.all_killed:
+        if self._deaths.closed:
             if staged is not None:
                 await staged.abandon()
             raise ShuttingDown
