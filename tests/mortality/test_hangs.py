@@ -6,7 +6,9 @@ import pytest
 
 from antiphon.runtime.watch import STOP_GRACE_S
 from antiphon.runtime.wiring import EngineLimits
+from antiphon.testing.sim import sim_spec
 from antiphon.vocabulary.errors import LoadFailed, RunTimeout, WorkerDied
+from antiphon.vocabulary.spec import Registration
 from antiphon.vocabulary.states import ModelState
 from virtual_stage import in_virtual_time, order
 
@@ -307,6 +309,19 @@ async def test_a_load_that_cannot_be_killed_keeps_its_leases_and_lets_its_caller
     assert (await manager).loaded
     assert await stage.say("hello") == "a@0/0|hello"
     assert stage.loads() == 1
+
+
+@load_limit
+@in_virtual_time
+async def test_who_registers_is_let_go_from_an_inspection_that_cannot_be_killed(stage):
+    stage.like_threads()
+    begun, held = stage.loop.time(), stage.hold("inspect", "new")
+    with pytest.raises(LoadFailed, match="load_timeout_ms"):
+        await stage.runtime.register(Registration(sim_spec("new", 1), lazy=True))
+    assert elapsed(stage, begun) == 2
+    held.set()
+    await stage.settled()
+    assert not stage.runtime.views()
 
 
 @load_limit

@@ -116,7 +116,7 @@ class ModelRuntime:
         """Add a model, or replace the registration of one, and have it in memory."""
         self._require_open()
         spec = registration.spec
-        capability = await self._tasks.attend(self._registrar.inspect(registration))
+        capability = await self._inspected(registration)
         self._require_open()
         resident = self._residents.get(spec.id)  # only now: inspecting awaited, and another may have come first
         if resident is None:
@@ -137,7 +137,7 @@ class ModelRuntime:
         if registration is None:
             entry = self._find(model_id).entry
             return self._planner.of_load(model_id, None, entry.capability)
-        capability = await self._tasks.attend(self._registrar.inspect(registration))
+        capability = await self._inspected(registration)
         return self._planner.of_load(model_id, registration.spec, capability, strategy)
 
     def foresee_unload(self, model_ids: Sequence[str] | None = None) -> tuple[Foresight, Unloaded]:
@@ -276,6 +276,10 @@ class ModelRuntime:
         with self._desk.holding(await claim) as lease, resident.hearing(told):
             await action(resident, lease)
             return self._view(resident.entry)
+
+    async def _inspected(self, registration: Registration) -> Capability:
+        told: Told = asyncio.get_running_loop().create_future()
+        return await self._tasks.attend(self._registrar.inspect(registration, told), told)
 
     async def _register_new(self, registration: Registration, capability: Capability) -> ModelView:
         resident, lease = self._registrar.publish(registration, capability, self._ports.clock.now())

@@ -16,6 +16,7 @@ from antiphon.residency.crashes import CrashRecord
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry
 from antiphon.runtime.leases import LeaseDesk
+from antiphon.runtime.owned import Told
 from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, require_slots, stage
 from antiphon.runtime.resident import Resident
 from antiphon.runtime.residents import Residents
@@ -27,7 +28,7 @@ from antiphon.vocabulary.errors import (
     UnsupportedSlots,
 )
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
-from antiphon.vocabulary.states import ModelState, Operation
+from antiphon.vocabulary.states import Isolation, ModelState, Operation
 
 _BESIDE = "there is not enough free memory for a second pool beside the first"
 _TO_TRY = "there is not enough free memory to try the new model beside the old one"
@@ -52,9 +53,12 @@ class Registrar:
         self._desk = desk
         self._max_slots_of = max_slots_of
 
-    async def inspect(self, registration: Registration) -> Capability:
-        """Validate privately: nothing is known of the model afterwards. Raises InvalidRequest."""
-        spec, limits = registration.spec, self._residents.limits_of(registration)
+    async def inspect(self, registration: Registration, told: Told) -> Capability:
+        """Validate privately: nothing is known of the model afterwards. Raises InvalidRequest.
+
+        It reads files and no engine, so it needs no process of its own. Who is `told` need not wait for one that hangs.
+        """
+        spec, limits = registration.spec, self._residents.limits_of(registration, told=told)
         host = self._inspector(spec)
         try:
             with limits.loading(host):
@@ -158,7 +162,7 @@ class Registrar:
 
     def _inspector(self, spec: ModelSpec) -> SlotHost:
         try:
-            return self._residents.make_host(spec)
+            return self._residents.make_host(replace(spec, isolation=Isolation.THREAD))
         except LoadFailed as fault:
             if isinstance(fault.__cause__, ConfigError):  # there is no such family, or it cannot be imported
                 raise InvalidRequest(fault.__cause__.message, param="family") from fault

@@ -19,7 +19,7 @@ from antiphon.runtime.api import MemoryChange
 from antiphon.runtime.deaths import Deaths, death_of
 from antiphon.runtime.footprints import Footprints
 from antiphon.runtime.leases import LeaseDesk
-from antiphon.runtime.owned import OwnedTasks, log_unheard, tell
+from antiphon.runtime.owned import OwnedTasks, Told, log_unheard, tell
 from antiphon.runtime.pool import Pool, Staged, build_pool, load_failure, require_slots, stage
 from antiphon.runtime.reservations import MemoryGuard
 from antiphon.runtime.resident import Resident
@@ -157,14 +157,17 @@ class Residents:
         except Exception as fault:
             raise load_failure(fault) from fault
 
-    def limits_of(self, registration: Registration, resident: Resident | None = None) -> LifecycleLimits:
-        """How long engines may take; those who hear of the `resident` need not wait for a load that goes on after."""
+    def limits_of(
+        self, registration: Registration, resident: Resident | None = None, told: Told | None = None
+    ) -> LifecycleLimits:
+        """How long engines may take; who is `told`, or hears of the `resident`, need not wait for what goes on."""
 
         def overdue(fault: Callable[[], AntiphonError]) -> None:
+            tell(told, fault)
             if resident is not None:
                 self.failed(resident.entry, "load", fault())
-                for told in resident.hearers:
-                    tell(told, fault)
+                for hearer in resident.hearers:
+                    tell(hearer, fault)
 
         limits = self._ports.engine_limits
         load_s = effective_timeout_s(None, seconds(registration.load_timeout_ms), limits.load_s)
