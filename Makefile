@@ -4,6 +4,8 @@ PYTHON ?= $(shell command -v python3.11 || echo python3)
 UV_VERSION := 0.13.9
 BIN := .venv/bin
 UV := .uv/bin/uv
+# How many processes share the tests.
+WORKERS ?= 2
 MODELS := .venv/.models-installed
 ENV := .venv/.synced
 CORE := antiphon.admission,antiphon.residency
@@ -22,7 +24,7 @@ test: setup lint types layers core suite
 # The inner loop: no engines, nothing slow.
 test-fast: $(ENV)
 	$(BIN)/ruff check .
-	$(BIN)/pytest -q -m "not engine and not slow"
+	$(BIN)/pytest -q -n $(WORKERS) -m "not engine and not slow"
 
 lint: $(ENV)
 	$(BIN)/ruff format --check .
@@ -39,7 +41,7 @@ core: $(ENV)
 	$(BIN)/coverage report --fail-under=100 --show-missing
 
 suite: $(ENV) $(MODELS)
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n $(WORKERS)
 
 $(UV):
 	$(PYTHON) -m venv .uv

@@ -1,11 +1,15 @@
 """The cells of the lifecycle contract as a file states them: what is required, and at which slots. It runs nothing."""
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 SLOT_COUNTS = (1, 2, 4)
 """Where a cell runs that does not say otherwise."""
+
+ISOLATIONS: Mapping[str, Mapping[str, object]] = {it: {"isolation": it} for it in ("thread", "process")}
+"""Where engines run, and every cell: each name with the settings of a server that has it."""
 
 UPSTREAM_LABELS = frozenset({"", "D", "P", "U", "D and P", "D and U", "P and U"})
 """What the contract's authors say of their own evidence."""

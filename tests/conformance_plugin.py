@@ -1,46 +1,48 @@
 """The pytest plugin of the conformance suite: who may claim which cell, and what a run proves. It knows no server.
 
-A test claims a cell with `@cell("ops.ready.unload")`. Its directory's `conftest.py` registers a `ConformanceSuite`.
+A test claims a cell with `@cell("ops.ready.unload")`. The `conftest.py` above all tests registers a `ConformanceSuite`,
+where the process that judges reads it too: with pytest-xdist that process collects no test.
 """
 
 import difflib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from conformance_cells import Cell
-from conformance_page import Claim, render
-
-LEVELS = ("HTTP", "command", "unit")
-"""Where a test takes hold: at a server's socket, at a command of its own, or below HTTP."""
+from conformance_claims import MARK, Collected, collect
+from conformance_page import render
 
 WRITE_OPTION = "--write-conformance"
 ONCE_SLOTS = 2
 """What `slots` is in a cell without slots: the smallest count that leaves one spare."""
 
-_MARK = "conformance_cell"
-
 
 def cell(cell_id: str, level: str = "HTTP") -> pytest.MarkDecorator:
     """Claim a cell for a test. The test must be named after it: `test_ops_ready_unload`, or `..._and_more_words`."""
-    return getattr(pytest.mark, _MARK)(cell_id, level)
+    return getattr(pytest.mark, MARK)(cell_id, level)
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """What a run of the suite's own directory understands."""
-    parser.addoption(WRITE_OPTION, action="store_true", help="write the page that the whole suite generates")
+    """What a run understands."""
+    parser.addoption(
+        WRITE_OPTION, action="store_true", help="write the page that the whole conformance suite generates"
+    )
 
 
 @dataclass(slots=True)
 class _Outcome:
     """What became of one item."""
 
-    cell_id: str
     ended: bool = False
     faults: list[str] = field(default_factory=list)
+
+    @property
+    def held(self) -> bool:
+        return self.ended and not self.faults
 
 
 class ConformanceSuite:
@@ -48,6 +50,9 @@ class ConformanceSuite:
 
     A wrong claim ends the run before any test. The rules about the whole, i.e. that no cell is unclaimed and that the
     page is what the run says, hold once a test module exists, and when every test of the directory is to run.
+
+    With pytest-xdist every worker collects and sends what it collected; the controller has their tests' reports, and
+    judges once.
     """
 
     def __init__(
@@ -59,12 +64,15 @@ class ConformanceSuite:
         self._isolations = isolations
         self._command = command
         self._modules: set[Path] = set()
-        self._outcomes: dict[str, _Outcome] = {}
-        self._claims: dict[str, Claim] = {}
-        self._whole = False
         self._narrowed = False
+        self._collected = Collected()
+        self._outcomes: dict[str, _Outcome] = defaultdict(_Outcome)
         self._faults: list[str] = []
         self._verdict: list[str] = []
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Make the claim's marker known."""
+        config.addinivalue_line("markers", f"{MARK}(id, level): the cell that a test claims")
 
     def pytest_collectstart(self, collector: pytest.Collector) -> None:
         """Note which modules are read."""
@@ -73,7 +81,7 @@ class ConformanceSuite:
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Run a claiming test at its cell's slot counts and in every isolation."""
-        marker = metafunc.definition.get_closest_marker(_MARK)
+        marker = metafunc.definition.get_closest_marker(MARK)
         claimed = self._cells.get(marker.args[0]) if marker else None
         if claimed is None:
             return
@@ -87,26 +95,30 @@ class ConformanceSuite:
         """Note that not every test is to run."""
         self._narrowed = self._narrowed or any(self._owns(item) for item in items)
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Refuse wrong claims; raises UsageError, which ends the run."""
+        """Refuse wrong claims: raises UsageError, which ends the run; a worker offers no test, and tells why."""
+        whole = self._collected_whole(session)
         items = [item for item in session.items if self._owns(item)]
-        self._whole = self._collected_whole(session)
-        faults = [fault for item in items for fault in self._faults_of(item)]
-        if not faults:
-            for item in items:
-                self._note(item)
-            faults += self._faults_of_names()
-            if self._whole and self._modules:
-                faults += self._unclaimed()
-        if faults:
-            unique = dict.fromkeys(faults)  # the variants of one test share theirs
-            raise pytest.UsageError("the conformance suite is wrong:\n" + "\n".join(f"  {fault}" for fault in unique))
+        self._collected = collect(items, self._cells, whole=whole, every_cell=whole and bool(self._modules))
+        sent = getattr(session.config, "workeroutput", None)
+        if sent is not None:
+            sent[_SENT] = self._collected.plain()
+            if self._collected.faults:
+                session.items.clear()
+        elif self._collected.faults:
+            raise pytest.UsageError("\n".join(self._wrong()))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        """Take what a worker collected: each the same, or xdist fails the run. One that died tells nothing."""
+        sent = getattr(node, "workeroutput", {}).get(_SENT)
+        if sent is not None:
+            self._collected = Collected.from_plain(sent)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what keeps a cell from being proven: anything but a plain pass."""
-        outcome = self._outcomes.get(report.nodeid)
-        if outcome is None:
-            return
+        outcome = self._outcomes[report.nodeid]
         if hasattr(report, "wasxfail"):
             outcome.faults.append(f"{report.nodeid} is expected to fail")
         elif not report.passed:
@@ -117,17 +129,22 @@ class ConformanceSuite:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Let the run fail for each cell that it did not prove, and for a stale page."""
         config = session.config
-        if config.option.collectonly or session.exitstatus not in (
-            pytest.ExitCode.OK,
-            pytest.ExitCode.TESTS_FAILED,
-            pytest.ExitCode.NO_TESTS_COLLECTED,
-        ):
+        if hasattr(config, "workeroutput") or config.option.collectonly or session.exitstatus not in _JUDGED:
             return
-        self._faults += [f"{it.cell_id}: {fault}" for it in self._outcomes.values() for fault in it.faults]
-        self._faults += self._settle_page(write=bool(config.getoption(WRITE_OPTION, default=False)))
-        held = len(self._claims) - len({it.cell_id for it in self._outcomes.values() if it.faults or not it.ended})
+        if self._collected.faults:
+            self._faults += self._wrong()
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+            return
+        claims = self._collected.claims()
+        claimed = [(it.cell_id, self._outcomes[it.nodeid]) for it in self._collected.claimings]
+        self._faults += [f"{cell_id}: {fault}" for cell_id, outcome in claimed for fault in outcome.faults]
+        broken = {cell_id for cell_id, outcome in claimed if not outcome.held}
+        self._faults += self._settle_page(
+            proven=self._collected.whole and not broken, write=bool(config.getoption(WRITE_OPTION, default=False))
+        )
         pending = sum(it.pending is not None for it in self._cells.values())
-        if self._claims:
+        if claims:
+            held = len(claims) - len(broken)
             self._verdict.append(f"{held} of {len(self._cells) - pending} cells held, {pending} pending")
         if self._faults:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -152,66 +169,14 @@ class ConformanceSuite:
         chosen = config.getoption("keyword") or config.getoption("lf", default=False)
         return not (self._narrowed or chosen or missing or session.testsfailed)
 
-    def _faults_of(self, item: pytest.Item) -> Iterator[str]:
-        """What is wrong with one claim."""
-        name, where = _function_name(item), _where(item)
-        markers = list(item.iter_markers(_MARK))
-        if len(markers) != 1:
-            yield f"{where} claims {len(markers)} cells; it must claim one"
-            return
-        cell_id, level = markers[0].args
-        claimed = self._cells.get(cell_id)
-        if claimed is None:
-            yield f"{where} claims {cell_id!r}, and there is no such cell"
-            return
-        if claimed.pending is not None:
-            yield f"{where} claims {cell_id!r}, which is pending until step {claimed.pending}: take that out of its row"
-        if not claimed.may_be_tested_by(name):
-            yield f"{where} must be called {claimed.test_name}, or {claimed.test_name}_ and more words"
-        if level not in LEVELS:
-            yield f"{where} is at the level {level!r}, which is none of {', '.join(LEVELS)}"
-        fixtures: Sequence[str] = getattr(item, "fixturenames", ())
-        if claimed.slots and "slots" not in fixtures:
-            yield f"{where} has no `slots`, and {cell_id!r} runs at {', '.join(map(str, claimed.slots))} slots"
-        if level == "HTTP" and "isolation" not in fixtures:
-            yield f"{where} has no `isolation`, and HTTP cells run in each"
+    def _wrong(self) -> list[str]:
+        return ["the conformance suite is wrong:", *(f"  {fault}" for fault in self._collected.faults)]
 
-    def _note(self, item: pytest.Item) -> None:
-        cell_id, level = next(item.iter_markers(_MARK)).args
-        claim = self._claims.setdefault(cell_id, Claim())
-        claim.levels.add(level)
-        claim.tests.setdefault(_function_name(item), item.path)
-        parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        if "slots" in parameters:
-            claim.slots.add(parameters["slots"])
-        if "isolation" in parameters:
-            claim.isolations.add(parameters["isolation"])
-        self._outcomes[item.nodeid] = _Outcome(cell_id)
-
-    def _faults_of_names(self) -> Iterator[str]:
-        """Which cells have two tests of one name, or, where the suite is whole, none that bears theirs."""
-        files: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for nodeid, outcome in self._outcomes.items():
-            function = nodeid.partition("[")[0]
-            files[outcome.cell_id, function.rpartition("::")[2]].add(function)
-        for (cell_id, _name), functions in files.items():
-            if len(functions) > 1:
-                yield f"{cell_id!r} is claimed twice: by {' and by '.join(sorted(functions))}"
-        for cell_id, claim in self._claims.items():
-            if self._whole and self._cells[cell_id].test_name not in claim.tests:
-                yield f"{cell_id!r} has further tests, but none is called {self._cells[cell_id].test_name}"
-
-    def _unclaimed(self) -> Iterator[str]:
-        for cell_id, unclaimed in self._cells.items():
-            if unclaimed.pending is None and cell_id not in self._claims:
-                yield f"{cell_id!r} is claimed by no test"
-
-    def _settle_page(self, *, write: bool) -> list[str]:
+    def _settle_page(self, *, proven: bool, write: bool) -> list[str]:
         """Write the page or compare it; only a whole run in which every cell held may do either."""
-        proven = self._whole and all(it.ended and not it.faults for it in self._outcomes.values())
         if not proven:
             return [f"{self._page.name} is written only when the whole suite ran and held"] if write else []
-        wanted = render(self._cells, self._claims, self._page, self._command)
+        wanted = render(self._cells, self._collected.claims(), self._page, self._command)
         if write:
             self._page.write_text(wanted, encoding="utf-8")
             self._verdict.append(f"{self._page.name} is written")
@@ -225,13 +190,10 @@ class ConformanceSuite:
         return [f"{self._page.name} is stale; write it with: {self._command}", *list(changes)[:_SHOWN_CHANGES]]
 
 
+_SENT = "conformance"
+"""Under which name a worker sends what it collected."""
+
+_JUDGED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+
 _SHOWN_CHANGES = 12
 """How many lines of a stale page's difference are shown."""
-
-
-def _function_name(item: pytest.Item) -> str:
-    return item.originalname if isinstance(item, pytest.Function) else item.name
-
-
-def _where(item: pytest.Item) -> str:
-    return item.nodeid.partition("[")[0]

@@ -12,12 +12,10 @@ from pathlib import Path
 import httpx
 
 from antiphon.testing import ControlledCheckpoint
+from conformance_cells import ISOLATIONS
 from conformance_client import Client, OpenCall, Pending, eventually
 from conformance_nursery import Nursery
 from server_process import ServerProcess, running_server
-
-ISOLATIONS: Mapping[str, Mapping[str, object]] = {it: {"isolation": it} for it in ("thread", "process")}
-"""Where engines run: each name with the settings of a server that has it."""
 
 SETTLE_S = 10.0
 """How long a test's last calls may take once nothing holds them. Units: seconds."""

@@ -1,27 +1,12 @@
 """What conformance tests are given: slots, an isolation, servers. docs/testing-conformance.md explains it."""
 
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
-from conformance_cells import read_cells
-from conformance_plugin import ONCE_SLOTS, ConformanceSuite, add_options
-from conformance_server import ISOLATIONS, SharedServers
-
-HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "conformance.md"
-COMMAND = "pytest tests/conformance --write-conformance"
-
-
-def pytest_addoption(parser):
-    add_options(parser)
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "conformance_cell(id, level): the cell that a test claims")
-    suite = ConformanceSuite(HERE, PAGE, read_cells(HERE / "cells.toml"), tuple(ISOLATIONS), COMMAND)
-    config.pluginmanager.register(suite, "conformance")
+from conformance_cells import ISOLATIONS
+from conformance_plugin import ONCE_SLOTS
+from conformance_server import SharedServers
 
 
 @pytest.fixture

@@ -13,6 +13,12 @@ from unittest.mock import patch
 
 import pytest
 
+INI = f"""
+[pytest]
+addopts = --strict-markers --import-mode=importlib
+pythonpath = {Path(__file__).parents[1]}
+"""
+
 CELLS = """
 ["ops.ready.unload"]
 requirement = "Unloaded."
@@ -32,12 +38,11 @@ requirement = "Later."
 pending = 3
 """
 
-CONFTEST = """
+JUDGE = """
 from pathlib import Path
 
-import pytest
 from conformance_cells import read_cells
-from conformance_plugin import ONCE_SLOTS, ConformanceSuite, add_options
+from conformance_plugin import ConformanceSuite, add_options
 
 HERE = Path(__file__).parent
 
@@ -47,10 +52,14 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "conformance_cell(id, level): a claim")
-    cells = read_cells(HERE / "cells.toml")
-    suite = ConformanceSuite(HERE, HERE.parent / "page.md", cells, ("thread", "process"), "pytest suite --write")
+    cells = read_cells(HERE / "suite" / "cells.toml")
+    suite = ConformanceSuite(HERE / "suite", HERE / "page.md", cells, ("thread", "process"), "pytest suite --write")
     config.pluginmanager.register(suite, "conformance")
+"""
+
+FIXTURES = """
+import pytest
+from conformance_plugin import ONCE_SLOTS
 
 
 @pytest.fixture
@@ -111,8 +120,9 @@ class TinySuite:
     def create(self) -> None:
         """Have cells, and no test module yet."""
         (self.root / "suite").mkdir()
-        (self.root / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers --import-mode=importlib\n")
-        self.write("conftest.py", CONFTEST)
+        (self.root / "pytest.ini").write_text(INI)
+        (self.root / "conftest.py").write_text(JUDGE)
+        self.write("conftest.py", FIXTURES)
         self.write("cells.toml", CELLS)
 
     def write(self, name: str, text: str) -> None:
@@ -137,6 +147,10 @@ class TinySuite:
             around.callback(self._forget_modules)
             code = pytest.main([*(arguments or ("suite",)), *OWN_PROCESS_PLUGINS])
         return Ran(int(code), said.getvalue())
+
+    def run_shared(self, *arguments: str) -> Ran:
+        """The same with two workers, which take the tests in turns."""
+        return self.run(*arguments, "-pxdist.plugin", "-n2")
 
     def _forget_modules(self) -> None:
         """The next tiny suite has modules of the same names."""

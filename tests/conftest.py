@@ -1,0 +1,33 @@
+"""What a run of any tests has: the judge of the conformance suite, and who runs what where several processes share it.
+
+Both belong to the process that collects no test itself, which reads only the `conftest.py` above them all.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from conformance_cells import ISOLATIONS, read_cells
+from conformance_plugin import ConformanceSuite, add_options
+
+HERE = Path(__file__).parent
+CONFORMANCE = HERE / "conformance"
+PAGE = HERE.parent / "docs" / "conformance.md"
+COMMAND = "pytest -n 2 tests/conformance --write-conformance"
+
+
+def pytest_addoption(parser):
+    add_options(parser)
+
+
+def pytest_configure(config):
+    cells = read_cells(CONFORMANCE / "cells.toml")
+    suite = ConformanceSuite(CONFORMANCE, PAGE, cells, tuple(ISOLATIONS), COMMAND)
+    config.pluginmanager.register(suite, "conformance")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from shared_suite import SharedSuite
+
+    return SharedSuite(config, log)
