@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 
+from antiphon.runtime.memory import SystemMemory
 from antiphon.testing import ControlledCheckpoint
 from conformance_cells import ISOLATIONS
 from conformance_client import Client, OpenCall, Pending, eventually
@@ -51,6 +52,11 @@ CONFIGURATIONS: Mapping[str, Configuration] = {
     "memory_guard": Configuration({"min_free_memory_mb": 2**40}),
 }
 """The named configurations. Those about residency, idle time and memory are for a server of the test's own."""
+
+
+def most_of_the_memory() -> int:
+    """So many bytes that two models which need them do not fit beside each other, and one does."""
+    return SystemMemory().available_bytes() * 6 // 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +178,15 @@ class Server:
         """Whether the process is still there."""
         return self.process.process.poll() is None
 
-    def new_model(self, *, loaded: bool = True, **fields: object) -> Model:
+    def new_model(self, *, loaded: bool = True, claimed_bytes: int | None = None, **fields: object) -> Model:
         """Register a controlled model with a folder of its own (revision `v1`) and have it ready, or else unloaded.
 
         `fields` are those of a model's configuration; slots are the server's unless they are given, None omits them.
+        The model is said to need `claimed_bytes` of memory, which it does not take.
         """
         model = self.unregistered_model(**fields)
+        if claimed_bytes is not None:
+            model.checkpoint.set("bytes.claimed", str(claimed_bytes))
         model.register().ok()
         if not loaded:
             model.unload().ok()

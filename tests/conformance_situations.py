@@ -18,9 +18,9 @@ def last_of_load(slots: int) -> str:
     return "clone" if slots > 1 else "open"
 
 
-def cold_model(server: Server) -> Model:
+def cold_model(server: Server, *, claimed_bytes: int | None = None) -> Model:
     """A registered model that is not loaded, and whose log begins now."""
-    model = server.new_model(loaded=False)
+    model = server.new_model(loaded=False, claimed_bytes=claimed_bytes)
     (model.checkpoint.path / FILE_NAME).unlink()
     return model
 

@@ -53,9 +53,9 @@ class TwoModels:
     manager: Pending
     replacement: ControlledCheckpoint
 
-    def __init__(self, server: Server, *, a_loaded: bool = True) -> None:
-        self.a = server.new_model(loaded=a_loaded)
-        self.b = server.new_model()
+    def __init__(self, server: Server, *, a_loaded: bool = True, claimed_bytes: int | None = None) -> None:
+        self.a = server.new_model(loaded=a_loaded, claimed_bytes=claimed_bytes)
+        self.b = server.new_model(claimed_bytes=claimed_bytes)
         self._server = server
         self._older: dict[Model, list[tuple[str, Pending]]] = {self.a: [], self.b: []}
         self._known: dict[Model, int] = {}

@@ -6,7 +6,7 @@ import pytest
 
 from conformance_evidence import error_of, steps, wait_that_ends
 from conformance_plugin import cell
-from conformance_server import answer_of
+from conformance_server import answer_of, most_of_the_memory
 from conformance_situations import cold_model, occupy
 from conformance_standing import CAPACITY, seen, seen_together, standing
 
@@ -239,9 +239,10 @@ def test_order_different_models_in_the_other_order(server, slots):
 
 @cell("order.different_models")
 def test_order_different_models_when_cold_loads_take_turns(shared_server, slots):
-    """A guarded load waits for another; warm work does not."""
+    """A guarded load waits for another beside which it does not fit; warm work does not."""
     server = shared_server("load_guard")
-    a, b, warm = cold_model(server), cold_model(server), server.new_model()
+    a, b = (cold_model(server, claimed_bytes=most_of_the_memory()) for _ in range(2))
+    warm = server.new_model()
     with a.checkpoint.held("load"):
         calls = [a.infer("first")]
         a.checkpoint.wait_for("load")

@@ -4,7 +4,7 @@ import pytest
 
 from conformance_evidence import first, last, steps, wait_that_ends
 from conformance_plugin import cell
-from conformance_server import answer_of
+from conformance_server import answer_of, most_of_the_memory
 from conformance_situations import cold_model, occupy
 from conformance_standing import seen, seen_together, standing
 
@@ -92,7 +92,7 @@ def test_phase_admitted(server, slots):
 @cell("phase.admitted")
 def test_phase_admitted_while_guarded_loads_take_turns(shared_server, slots):
     server = shared_server("load_guard")
-    a, b = cold_model(server), cold_model(server)
+    a, b = (cold_model(server, claimed_bytes=most_of_the_memory()) for _ in range(2))
     with a.checkpoint.held("load"):
         first = a.infer("first")
         a.checkpoint.wait_for("load")

@@ -7,7 +7,7 @@ import pytest
 
 from conformance_evidence import last, steps
 from conformance_plugin import cell
-from conformance_server import answer_of
+from conformance_server import answer_of, most_of_the_memory
 from conformance_two import (
     BULK,
     INFER,
@@ -81,7 +81,7 @@ def test_two_both_busy_request_b(server, slots, state):
 
 @cell("two.both_busy.request_b")
 def test_two_both_busy_request_b_behind_the_guard_of_cold_loads(shared_server, slots):
-    two = TwoModels(shared_server("load_guard"), a_loaded=False)
+    two = TwoModels(shared_server("load_guard"), a_loaded=False, claimed_bytes=most_of_the_memory())
     two.b.unload().ok()
     two.load_older(two.a, 1)
     two.begin()

@@ -140,7 +140,7 @@ async def test_loads_that_wait_for_memory_come_in_their_order(stage):
         loading = stage.say("hello", "a")
         await first.await_for("load")
         waiting = [stage.say("hello", "b"), stage.say("hello", "c")]
-        await until(lambda: len(stage.runtime._residents._guard._waiting) == 2)
+        await until(lambda: len(stage.runtime._residents.memory.guard._waiting) == 2)
         large.hold("load")
     await large.await_for("load")
     assert small.events() == []
@@ -170,7 +170,7 @@ async def test_a_second_pool_beside_the_first_has_its_memory_reserved(stage):
         replacing = stage.register(stage.registration("a", "new"), strategy=Strategy.SIDE_BY_SIDE)
         await new.await_for("load")
         waiting = stage.say("hello", "b")
-        await until(lambda: stage.runtime._residents._guard._waiting)
+        await until(lambda: stage.runtime._residents.memory.guard._waiting)
     await asyncio.gather(replacing, waiting)
 
 

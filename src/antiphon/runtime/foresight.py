@@ -105,7 +105,7 @@ class Planner:
         if leaving > len(idle):
             waits = self._ports.limits.residency_wait_s > 0
             return tuple(entry.id for entry in idle), None if waits else self._residents.no_room()
-        missing_bytes = 0 if trial is Trial.WEIGHTS else self._residents.missing_bytes(needed_bytes)
+        missing_bytes = 0 if trial is Trial.WEIGHTS else self._residents.memory.guard.missing_bytes(needed_bytes)
         missing_bytes -= sum(entry.capability.weight_bytes for entry in idle[:leaving])
         if newcomer is not None and in_place:
             missing_bytes -= newcomer.entry.capability.weight_bytes
@@ -118,7 +118,7 @@ class Planner:
     def _needed_bytes(self, resident: Resident | None, spec: ModelSpec | None, capability: Capability) -> int:
         if spec is None and resident is not None:
             spec = resident.entry.registration.spec
-        return capability.weight_bytes if spec is None else self._residents.needed_bytes(spec, capability)
+        return capability.weight_bytes if spec is None else self._residents.memory.needed_bytes(spec, capability)
 
     def _load_s(self, resident: Resident | None, spec: ModelSpec | None) -> float | None:
         """How long the load itself takes; None for what was never loaded."""

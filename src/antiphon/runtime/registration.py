@@ -108,7 +108,7 @@ class Registrar:
         """Build the whole replacement beside the working pool; whatever fails, that one is untouched."""
         spec, limits = registration.spec, self._residents.limits_of(registration)
         self.require_audited(spec)
-        with _slots_at_fault(), self._residents.reserved_at_once(spec, capability, _BESIDE):
+        with _slots_at_fault(), self._residents.memory.reserved_at_once(spec, capability, _BESIDE):
             max_slots = self._max_slots_of(spec)
             staged = await stage(self._residents.make_host(spec), limits)
             return await build_pool(staged, spec, max_slots)
@@ -120,7 +120,7 @@ class Registrar:
 
     def require_memory_beside(self, spec: ModelSpec, capability: Capability) -> None:
         """Raise InsufficientMemory where `build_aside` would, now."""
-        self._residents.require_memory_at_once(spec, capability, _BESIDE)
+        self._residents.memory.require_at_once(spec, capability, _BESIDE)
 
     def trial(self, resident: Resident, spec: ModelSpec, capability: Capability) -> Trial:
         """Tell how `replace` would learn whether the model can serve its slots.
@@ -137,7 +137,7 @@ class Registrar:
             return Trial.NONE
         if pool is not None and _same_weights(spec, current):
             return Trial.SESSION
-        self._residents.require_memory_at_once(spec, capability, _TO_TRY)
+        self._residents.memory.require_at_once(spec, capability, _TO_TRY)
         return Trial.WEIGHTS
 
     def flip(
@@ -204,7 +204,7 @@ class Registrar:
     ) -> Staged:
         """Load the new weights beside the old ones to learn their capacity; nothing is evicted for that."""
         spec, limits = registration.spec, self._residents.limits_of(registration, resident)
-        with self._residents.reserved_at_once(spec, capability, _TO_TRY):
+        with self._residents.memory.reserved_at_once(spec, capability, _TO_TRY):
             staged = await stage(self._residents.make_host(spec), limits)
         try:
             with _slots_at_fault():

@@ -172,7 +172,7 @@ class RequestPath:
 
     def _succeeded(self, resident: Resident) -> None:
         resident.crashes = CrashRecord()
-        self._residents.sample(resident)
+        self._residents.memory.sample(resident)
 
     def _stream_over(self, admission: Admission, run_s: Callable[[], float]) -> None:
         """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -12,16 +12,15 @@ from antiphon.admission.gate import Lease
 from antiphon.admission.policy import effective_timeout_s, seconds
 from antiphon.ports.host import SlotHost
 from antiphon.residency.eviction import EvictionPlan, plan_eviction
-from antiphon.residency.idle import idle_deadline
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry, Registry
 from antiphon.runtime.api import MemoryChange
 from antiphon.runtime.deaths import Deaths, death_of
-from antiphon.runtime.footprints import Footprints
+from antiphon.runtime.idle_alarms import IdleAlarms
 from antiphon.runtime.leases import LeaseDesk
+from antiphon.runtime.memory_needs import MemoryNeeds
 from antiphon.runtime.owned import OwnedTasks, Told, log_unheard, tell
 from antiphon.runtime.pool import Pool, Staged, build_pool, load_failure, require_slots, stage
-from antiphon.runtime.reservations import MemoryGuard
 from antiphon.runtime.resident import Resident
 from antiphon.runtime.room import WaitingRoom
 from antiphon.runtime.scales import Scales
@@ -35,7 +34,7 @@ from antiphon.vocabulary.errors import (
     ShuttingDown,
     WorkerDied,
 )
-from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
+from antiphon.vocabulary.spec import ModelSpec, Registration
 from antiphon.vocabulary.states import ModelState, Operation
 
 
@@ -44,16 +43,16 @@ class Residents:
 
     def __init__(self, ports: RuntimePorts, desk: LeaseDesk, tasks: OwnedTasks) -> None:
         self.registry = Registry()
+        self.memory = MemoryNeeds(ports, tasks)
         self._by_id: dict[str, Resident] = {}
         self._ports = ports
         self._desk = desk
         self._tasks = tasks
         self._room = WaitingRoom(ports.clock, ports.limits.residency_wait_s)
-        self._guard = MemoryGuard(ports.memory, ports.limits.min_free_memory_bytes)
-        self._footprints = Footprints(ports.clock, tasks, ports.peaks)
         self._aside: list[Resident] = []  # one for each pool that is being built beside its model's first
         self._deaths = Deaths()
         self._scales = Scales(ports.memory, ports.clock, self.registry, desk)
+        self._idle_alarms = IdleAlarms(ports.clock, ports.limits.idle_unload_s, self._evict)
         desk.on_idle = self._became_idle
 
     def __iter__(self) -> Iterator[Resident]:
@@ -174,26 +173,6 @@ class Residents:
         teardown_s = effective_timeout_s(None, seconds(registration.teardown_timeout_ms), limits.teardown_s)
         return LifecycleLimits(self._ports.clock, load_s, teardown_s, overdue)
 
-    def needed_bytes(self, spec: ModelSpec, capability: Capability) -> int:
-        """How much memory a load will need, about."""
-        return self._footprints.needed_bytes(spec, capability)
-
-    def missing_bytes(self, needed_bytes: int) -> int:
-        """How much memory must come free before a load may begin that needs so much; 0 where it may begin now."""
-        return self._guard.missing_bytes(needed_bytes)
-
-    def require_memory_at_once(self, spec: ModelSpec, capability: Capability, refusal: str) -> None:
-        """Raise what `reserved_at_once` would."""
-        self._guard.require_at_once(self.needed_bytes(spec, capability), refusal)
-
-    def reserved_at_once(self, spec: ModelSpec, capability: Capability, refusal: str) -> AbstractContextManager[None]:
-        """Reserve the memory of a load that evicts nobody, or raise InsufficientMemory with this message."""
-        return self._guard.reserved_at_once(self.needed_bytes(spec, capability), refusal)
-
-    def sample(self, resident: Resident) -> None:
-        """Measure what a model takes in memory, soon."""
-        self._footprints.sample(resident)
-
     @contextmanager
     def beside(self, resident: Resident) -> Iterator[None]:
         """Count a second pool of a model that is being built beside its first; nothing is evicted for it.
@@ -208,8 +187,7 @@ class Residents:
                 yield
         finally:
             self._aside.remove(resident)
-            if resident.idle_alarm is None:  # it may have rung meanwhile, in vain
-                self._set_idle_alarm(resident)
+            self._idle_alarms.set(resident)  # it may have rung meanwhile, in vain
             self._room.retry()
 
     def require_room_beside(self, resident: Resident) -> None:
@@ -277,8 +255,7 @@ class Residents:
         """Stop the alarms, and let go of what is remembered."""
         self._ports.peaks.close()
         for resident in self:
-            if resident.idle_alarm is not None:
-                resident.idle_alarm.cancel()
+            self._idle_alarms.cancel(resident)
 
     async def _load(self, resident: Resident, staged: Staged | None) -> Pool:
         entry = resident.entry
@@ -305,7 +282,7 @@ class Residents:
                 raise ShuttingDown from fault
             raise
         resident.attempt = None
-        self.sample(resident)
+        self.memory.sample(resident)
         return pool
 
     async def _make_room(
@@ -346,15 +323,15 @@ class Residents:
 
         `evictions` were made for this load already; no more are made before the memory of these is freed.
         """
-        if staged is not None or not self._guard.keeps:
+        if staged is not None or not self.memory.guard.keeps:
             return await self._build(resident, staged)
-        needed_bytes = self.needed_bytes(resident.entry.registration.spec, resident.entry.capability)
+        needed_bytes = self.memory.needed_bytes(resident.entry.registration.spec, resident.entry.capability)
         while True:
-            if await self._guard.reserve(needed_bytes):
+            if await self.memory.guard.reserve(needed_bytes):
                 try:
                     return await self._build(resident, staged)
                 finally:
-                    self._guard.release(needed_bytes)
+                    self.memory.guard.release(needed_bytes)
             evictions = evictions or self._evict_some(self.eviction_plan(resident.entry).candidates, 1)
             if not evictions:
                 raise self.no_memory()
@@ -412,23 +389,8 @@ class Residents:
         """Least recently used and idle are counted from here: only an idle model is ever retired for either."""
         resident = self.find(model_id)
         resident.entry.last_used = self._ports.clock.now()
-        if resident.idle_alarm is None:
-            self._set_idle_alarm(resident)
+        self._idle_alarms.set(resident)
         self._room.retry()
-
-    def _set_idle_alarm(self, resident: Resident) -> None:
-        deadline = idle_deadline(resident.entry, self._ports.limits.idle_unload_s)
-        if deadline is not None:
-            resident.idle_alarm = self._ports.clock.call_at(deadline, partial(self._ring_idle, resident))
-
-    def _ring_idle(self, resident: Resident) -> None:
-        """Unload a model that has been idle for long enough; one that was used meanwhile has another whole window."""
-        resident.idle_alarm = None
-        deadline = idle_deadline(resident.entry, self._ports.limits.idle_unload_s)
-        if deadline is not None and deadline <= self._ports.clock.now():
-            self._evict(resident)  # a busy one is looked at again when it becomes idle
-        elif deadline is not None:
-            self._set_idle_alarm(resident)
 
     def failed(self, entry: Entry, what: str, fault: BaseException) -> None:
         """Remember what went wrong with a model, and tell the observer."""

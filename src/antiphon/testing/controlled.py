@@ -35,7 +35,7 @@ class ControlledAdapter:
         steering = _steering(spec)
         steering.obey("inspect")
         _capacity(spec, steering)
-        return Capability(frozenset(Task), frozenset(Mode), sample_rate=RATE, weight_bytes=_weight_bytes(steering))
+        return Capability(frozenset(Task), frozenset(Mode), sample_rate=RATE, weight_bytes=_claimed_bytes(steering))
 
     def load(self, spec: ModelSpec) -> "ControlledModel":
         """Read `revision`, do what the load's files say and take the memory that `bytes` names."""
@@ -252,6 +252,12 @@ def _capacity(spec: ModelSpec, steering: Steering) -> int:
 
 def _weight_bytes(steering: Steering) -> int:
     return int(steering.read("bytes") or 0)
+
+
+def _claimed_bytes(steering: Steering) -> int:
+    """What inspection says of the memory: an estimate, so it may be wrong."""
+    claimed = steering.read("bytes.claimed")
+    return _weight_bytes(steering) if claimed is None else int(claimed)
 
 
 def _allocate(size: int) -> mmap.mmap:
