@@ -86,7 +86,7 @@ def test_chaos_leaves_right_answers_clear_refusals_and_nothing_else(server):
     chance, load, checkpoints = random.Random(7), Load(server), server.checkpoints
     with checkpoints["asr"].held("run", "untouched"):
         body = {"model": "asr", "request": {"text": "untouched"}, "run_timeout_ms": 0}
-        untouched = server.threads.submit(lambda: server.client.post(TASK_RUN, json=body))
+        untouched = server.threads.submit(lambda: server.client.post(TASK_RUN, json=body, timeout=None))
         checkpoints["asr"].wait_for("run", text="untouched")
         neighbour = worker_of(checkpoints["asr"])
         clients = [
