@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import struct
 from collections.abc import AsyncIterator, Callable
 
 from fastapi import FastAPI
@@ -14,6 +15,7 @@ from antiphon.http.envelope import install
 from antiphon.http.presence import while_connected
 from antiphon.http.server import HttpServer, bind
 from antiphon.http.server.connection import Connection, _Owed
+from antiphon.http.server.progress import _ACKED_AT
 from antiphon.http.streaming import OwningResponse
 from antiphon.ports.listener import PeerLimits, Served, StopOrder
 from antiphon.testing import ManualClock
@@ -88,6 +90,19 @@ class ListeningStage:
         await peer.ask("/flood")
         await until(lambda: connection.flow.write_paused)
         return peer
+
+    async def read_slowly(self, peer: "Peer", step_s: float) -> None:
+        """Have a peer read all of `flood`, and time pass before it goes on.
+
+        No time passes until the kernel has told the server of the last read: it may take its own time over that.
+        """
+        connection, told, received = self.connection, None, 0
+        while received < self.flood.blocks * BLOCK_BYTES:
+            if (acknowledged := _acknowledged(connection)) != told:
+                told = acknowledged
+                self.clock.advance(step_s)
+            received += len(await peer._more())
+            await asyncio.sleep(0)
 
     async def waiting(self, path: str = "/hold") -> "Peer":
         """A peer whose request runs."""
@@ -238,6 +253,12 @@ class Answer:
 
 def head(path: str, method: str = "GET", *fields: str) -> bytes:
     return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: here", *fields, "", ""]).encode()
+
+
+def _acknowledged(connection: Connection) -> int | None:
+    """How many bytes the peer's side has acknowledged; None once the server is done with it."""
+    info = None if connection.transport.is_closing() else connection._progress._tcp_info()
+    return struct.unpack_from("Q", info, _ACKED_AT)[0] if info else None
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -112,11 +112,7 @@ async def test_an_answer_that_nobody_reads_stops_growing_and_is_cut(stage):
 async def test_an_answer_that_is_read_slowly_is_not_cut(stage):
     stage.flood.blocks = 100
     peer = await stage.non_reader()
-    received = 0
-    while received < stage.flood.blocks * BLOCK_BYTES:
-        stage.clock.advance(20)
-        received += len(await peer.read())
-        await asyncio.sleep(0)
+    await stage.read_slowly(peer, 20)
     assert not any(connection.answers for connection in stage.connections)
 
 

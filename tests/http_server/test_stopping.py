@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import uvloop
 
-from listening_stage import BLOCK_BYTES, Peer, head, until
+from listening_stage import Peer, head, until
 
 LOOP_FACTORY = uvloop.Loop
 
@@ -103,11 +103,7 @@ async def test_an_answer_that_is_read_slowly_goes_out_whole(stage):
     stage.flood.blocks = 100
     peer = await stage.non_reader()
     await stage.begin_stop()
-    received = 0
-    while received < stage.flood.blocks * BLOCK_BYTES:
-        stage.clock.advance(0.2)
-        received += len(await peer.read())
-        await asyncio.sleep(0)
+    await stage.read_slowly(peer, 0.2)
     await stage.returned()
 
 
