@@ -124,6 +124,7 @@ def test_ops_shutting_down_evict_under_way(fresh_server, slots):
     with model.checkpoint.held("destroy"):
         model.register().ok()
         comes_to(model, standing("unloading", slots=slots, leases=["evict"]))
+        model.checkpoint.wait_for("destroy")
         begin_stop(server.process)
         assert len(model.checkpoint.events("destroy")) == 1
     assert_ended(server.process)

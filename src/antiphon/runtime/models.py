@@ -206,7 +206,9 @@ class ModelRuntime:
         self.refuse()
         self._underway.cut()
         self._residents.cut()
-        self._killing = self._ports.clock.call_at(self._ports.clock.now() + CUT_GRACE_S, self._residents.kill_all)
+        if self._killing is None:
+            killing_at = self._ports.clock.now() + CUT_GRACE_S
+            self._killing = self._ports.clock.call_at(killing_at, self._residents.kill_all)
         self._desk.dismiss(self._barriers)
 
     def _max_slots(self, spec: ModelSpec) -> int:
