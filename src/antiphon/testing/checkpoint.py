@@ -1,6 +1,5 @@
 """The test's side of a controlled checkpoint: it writes the steering files and waits for events. It runs no engine."""
 
-import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -87,6 +86,8 @@ class ControlledCheckpoint:
         self, step: str, count: int = 1, text: str | None = None, timeout_s: float = HANG_GUARD_S
     ) -> Event:
         """Do as `wait_for` without blocking the event loop."""
+        import asyncio  # costs a worker process a fifth of its start, and there it is not needed
+
         deadline = time.monotonic() + timeout_s
         while (found := self._nth(step, count, text, deadline)) is None:  # noqa: ASYNC110 (a file is awaited)
             await asyncio.sleep(POLL_S)
