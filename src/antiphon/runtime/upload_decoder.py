@@ -16,7 +16,7 @@ from typing import BinaryIO, TypeAlias
 from antiphon.audio.limits import FIELD, DecodeLimits
 from antiphon.ports.clock import Clock
 from antiphon.runtime.codec_messages import Answer, Block, Decode, answer_decoder
-from antiphon.runtime.watch import limited
+from antiphon.runtime.watch import Limit
 from antiphon.runtime.wire.flow import RemoteFlow
 from antiphon.runtime.wire.worker import WorkerProcess
 from antiphon.vocabulary.audio import Pcm
@@ -76,12 +76,12 @@ class UploadDecoder:
         patience = _Patience(self._clock, worker)
         total_s = STALL_LIMIT_S + os.fstat(upload.fileno()).st_size / BYTES_PER_S
         try:
-            with limited(self._clock, total_s, patience.end):
+            with Limit(self._clock, total_s, patience.end):
                 return await _collected(flow, _Sound(self._limits, on_growth), patience)
         except WorkerDied as death:
             raise self._fault(patience.ended) from death
         finally:
-            with limited(self._clock, STALL_LIMIT_S, worker.kill):
+            with Limit(self._clock, STALL_LIMIT_S, worker.kill):
                 await flow.aclose()
 
     def kill(self) -> None:
@@ -111,7 +111,7 @@ class UploadDecoder:
         flow = RemoteFlow(started.worker, _samples_of, [cancellation])
         with suppress(ConnectionError):  # one that has gone is heard of below
             socket.send_fds(started.uploads, [b"upload"], [upload.fileno()])
-        with limited(self._clock, START_LIMIT_S, started.worker.kill):
+        with Limit(self._clock, START_LIMIT_S, started.worker.kill):
             return await flow.begin(Decode(self._limits), []), started.worker
 
     async def _alive(self) -> _Started:
@@ -161,7 +161,7 @@ class _Patience:
         self._worker.kill()
 
     async def next_of(self, flow: RemoteFlow[Answer, Pcm]) -> Pcm | None:
-        with limited(self._clock, STALL_LIMIT_S, self.end):
+        with Limit(self._clock, STALL_LIMIT_S, self.end):
             return await anext(flow, None)
 
 

@@ -129,13 +129,8 @@ class WatchedFlow(Generic[T]):
             self._watch.ended()
 
 
-def limited(clock: Clock, limit_s: float, ring: Callable[[], None]) -> "Limit":
-    """Call `ring` if a block takes longer than `limit_s` seconds; 0 is no limit."""
-    return Limit(clock, limit_s, ring)
-
-
 class Limit:
-    """The time that a block may take: see `limited`."""
+    """Calls `ring` if its block takes longer than `limit_s` seconds; 0 is no limit."""
 
     def __init__(self, clock: Clock, limit_s: float, ring: Callable[[], None]) -> None:
         self._clock = clock
@@ -172,7 +167,7 @@ class LifecycleLimits:
     def loading(self, host: SlotHost) -> Iterator[None]:
         """Limit a part of a load that is done in this block."""
         try:
-            with limited(self._clock, self._load_s, partial(self._ring, host)):
+            with Limit(self._clock, self._load_s, partial(self._ring, host)):
                 yield
         except WorkerDied as death:
             if self._rang:
@@ -181,7 +176,7 @@ class LifecycleLimits:
 
     def closing(self, host: SlotHost) -> Limit:
         """Limit a teardown that is done in this block."""
-        return limited(self._clock, self._teardown_s, host.kill)
+        return Limit(self._clock, self._teardown_s, host.kill)
 
     def _ring(self, host: SlotHost) -> None:
         self._rang = True
