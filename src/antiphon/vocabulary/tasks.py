@@ -165,10 +165,24 @@ class TurnsDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeechStarted:
+    """Somebody began to speak. Units: `at_sample` counts from the start of the audio, at the session's rate."""
+
+    at_sample: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechStopped:
+    """An utterance is over: every piece of its text came before this. Units: as in `SpeechStarted`."""
+
+    at_sample: int
+
+
+@dataclass(frozen=True, slots=True)
 class Final:
     """The end of a stream: the whole result, without the audio that was already streamed."""
 
     result: TaskResult
 
 
-StreamEvent: TypeAlias = AudioDelta | TextDelta | TurnsDelta | Final
+StreamEvent: TypeAlias = AudioDelta | TextDelta | TurnsDelta | SpeechStarted | SpeechStopped | Final

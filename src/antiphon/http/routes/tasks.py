@@ -19,7 +19,15 @@ from antiphon.http.streaming import SSE_END, EventResponse, event, json_answer
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.ports.codec import Encoded
 from antiphon.service.tasks import TaskBatch, TaskDone, TaskOrder, TaskService, TaskStream
-from antiphon.vocabulary.tasks import AudioDelta, Final, TaskResult, TextDelta, TurnsDelta
+from antiphon.vocabulary.tasks import (
+    AudioDelta,
+    Final,
+    SpeechStarted,
+    SpeechStopped,
+    TaskResult,
+    TextDelta,
+    TurnsDelta,
+)
 
 
 def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int, allowed_roots: Sequence[str]) -> None:
@@ -103,7 +111,9 @@ class _TaskEvents:
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    def _delta_json(self, found: AudioDelta | TextDelta | TurnsDelta, audio: bytes | None) -> dict[str, object]:
+    def _delta_json(
+        self, found: AudioDelta | TextDelta | TurnsDelta | SpeechStarted | SpeechStopped, audio: bytes | None
+    ) -> dict[str, object]:
         match found:
             case AudioDelta():
                 return {
@@ -115,6 +125,10 @@ class _TaskEvents:
                 return {"text": text}
             case TurnsDelta(turns):
                 return {"speaker_turns": [asdict(turn) for turn in turns]}
+            case SpeechStarted(at_sample):
+                return {"speech_started_sample": at_sample}
+            case SpeechStopped(at_sample):
+                return {"speech_stopped_sample": at_sample}
             case unknown:
                 assert_never(unknown)
 

@@ -156,6 +156,18 @@ class Turned(Message):
     turns: tuple[SpeakerTurn, ...]
 
 
+class Started(Message):
+    """Somebody began to speak."""
+
+    at_sample: int
+
+
+class Stopped(Message):
+    """An utterance is over."""
+
+    at_sample: int
+
+
 class Concluded(Message):
     """The whole result of a stream."""
 
@@ -166,7 +178,20 @@ Order: TypeAlias = (
     Begin | Inspect | Load | Open | Probe | Clone | Run | RunBatch | Stream | Close | Cancel | Grant | Leave
 )
 Answer: TypeAlias = (
-    Inspected | Opened | Done | Result | Began | Answered | Spoken | Written | Turned | Concluded | Ended | Failed
+    Inspected
+    | Opened
+    | Done
+    | Result
+    | Began
+    | Answered
+    | Spoken
+    | Written
+    | Turned
+    | Started
+    | Stopped
+    | Concluded
+    | Ended
+    | Failed
 )
 
 

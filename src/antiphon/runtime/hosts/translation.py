@@ -12,6 +12,8 @@ from antiphon.runtime.hosts.messages import (
     Result,
     Spec,
     Spoken,
+    Started,
+    Stopped,
     Turned,
     Written,
 )
@@ -24,6 +26,8 @@ from antiphon.vocabulary.tasks import (
     Cancellation,
     Final,
     OptionValue,
+    SpeechStarted,
+    SpeechStopped,
     StreamEvent,
     TaskRequest,
     TaskResult,
@@ -134,6 +138,10 @@ def event_told(event: StreamEvent) -> tuple[Message, list[Pcm]]:
             return Written(text, until_sample), []
         case TurnsDelta(turns):
             return Turned(turns), []
+        case SpeechStarted(at_sample):
+            return Started(at_sample), []
+        case SpeechStopped(at_sample):
+            return Stopped(at_sample), []
         case Final(result):
             told, sounds = result_told(result)
             return Concluded(told), sounds
@@ -150,6 +158,10 @@ def event_of(told: Answer, sounds: Sequence[Pcm]) -> StreamEvent:
             return TextDelta(text, until_sample)
         case Turned(turns):
             return TurnsDelta(turns)
+        case Started(at_sample):
+            return SpeechStarted(at_sample)
+        case Stopped(at_sample):
+            return SpeechStopped(at_sample)
         case Concluded(result):
             return Final(result_of(result, sounds))
         case _:
