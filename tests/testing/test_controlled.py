@@ -12,7 +12,18 @@ from antiphon.testing.answers import RATE, tone, tone_hz
 from antiphon.testing.controlled import ControlledModel, ControlledSession
 from antiphon.vocabulary.audio import AudioChunk, Pcm
 from antiphon.vocabulary.errors import ConfigError, InvalidRequest, InvariantError
-from antiphon.vocabulary.tasks import AudioDelta, Final, Task, TaskRequest, TextDelta, TurnsDelta
+from antiphon.vocabulary.tasks import (
+    AudioDelta,
+    Final,
+    Segment,
+    SpeechStarted,
+    SpeechStopped,
+    Task,
+    TaskRequest,
+    TaskResult,
+    TextDelta,
+    TurnsDelta,
+)
 
 OpenSession = Callable[[Task], ControlledSession]
 HELLO = TaskRequest(text="hello")
@@ -104,9 +115,28 @@ def test_a_diarization_streams_its_turns(open_session: OpenSession, second_of_si
 
 def test_audio_that_comes_in_chunks_is_heard_whole(open_session: OpenSession, second_of_silence: Pcm) -> None:
     chunks = iter([AudioChunk(second_of_silence, 0), AudioChunk(second_of_silence, RATE)])
-    *_, last = open_session(Task.ASR).stream(TaskRequest(), chunks)
+    *_, last = open_session(Task.ASR).stream(TaskRequest(live=True), chunks)
     assert isinstance(last, Final)
     assert last.result.segments[0].end_sample == 2 * RATE
+
+
+@pytest.mark.parametrize("size", [1, 799, 1600, 8000], ids=str)
+def test_live_audio_is_echoed_alike_however_it_is_cut(
+    checkpoint: ControlledCheckpoint, open_session: OpenSession, size: int
+) -> None:
+    checkpoint.set("live.echo", "1600")
+    starts = range(0, 4000, size)
+    chunks = [AudioChunk(Pcm.from_bytes(bytes(4 * min(size, 4000 - start)), RATE), start) for start in starts]
+    events = list(open_session(Task.ASR).stream(TaskRequest(live=True), iter(chunks)))
+    assert events[:-1] == [
+        SpeechStarted(0),
+        TextDelta("1 ", 1600),
+        SpeechStopped(1600),
+        SpeechStarted(1600),
+        TextDelta("2 ", 3200),
+        SpeechStopped(3200),
+    ]
+    assert events[-1] == Final(TaskResult(text="1 2 ", segments=(Segment("1 2 ", 0, 4000),), sample_rate=RATE))
 
 
 def test_a_batch_answers_in_order_with_a_run_for_each_item(

@@ -32,6 +32,27 @@ def convert(pcm: Pcm, rate: int, channels: int) -> Pcm:
         return writer.finish()
 
 
+class PieceConverter:
+    """Does as `convert`, piece by piece, for audio that has no end yet."""
+
+    def __init__(self, rate_in: int, channels_in: int, rate_out: int, channels_out: int) -> None:
+        self._blocks = BlockConverter(rate_in, channels_in, rate_out, channels_out)
+        self._rate = rate_out
+        self._channels = channels_out
+
+    def feed(self, pcm: Pcm) -> Pcm:
+        """Convert the next piece; what the resampler keeps comes later, so this may be empty."""
+        return self._joined(list(self._blocks.feed(samples_of(pcm))))
+
+    def finish(self) -> Pcm:
+        """Give what is left; nothing may be fed afterwards."""
+        return self._joined([self._blocks.finish()])
+
+    def _joined(self, blocks: list[Samples]) -> Pcm:
+        samples = np.concatenate([*blocks, np.empty(0, np.float32)])
+        return Pcm.from_bytes(samples.tobytes(), self._rate, self._channels)
+
+
 def mix(samples: Samples, channels_in: int, channels_out: int) -> Samples:
     """Interleaved samples with another number of channels: their mean, so that every channel's words are heard.
 

@@ -39,6 +39,7 @@ class Row:
 
 TABLE: Mapping[type[errors.AntiphonError], Row] = {
     errors.InvalidRequest: Row(400, "invalid_request_error"),
+    errors.ClientLeft: Row(400, "invalid_request_error"),
     errors.RequestTimeout: Row(408, "invalid_request_error"),
     errors.TooLarge: Row(413, "invalid_request_error"),
     errors.UnsupportedMediaType: Row(415, "invalid_request_error"),

@@ -72,7 +72,15 @@ class BatchSession(Session, Protocol):
 class StreamingSession(Session, Protocol):
     """A session that answers piece by piece; `reset` makes it fit for the next request after any end of a stream."""
 
-    def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]: ...
+    def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:
+        """Answer piece by piece.
+
+        A `live` request has its audio in `audio`: chunks of any length at the session's rate and channels, neighbours
+        of each other. Taking the next one waits until somebody has spoken it; the iterator's end is the end of the
+        audio, and an `AntiphonError` out of it, which is to be passed on, means that there is no proper end.
+        """
+        ...
+
     def reset(self) -> None: ...
 
 

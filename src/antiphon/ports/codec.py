@@ -37,6 +37,18 @@ class ChunkEncoder(Protocol):
         ...
 
 
+class ChunkConverter(Protocol):
+    """Converts audio whose length is not yet known, piece by piece, as `Codec.convert` would the whole."""
+
+    async def feed(self, pcm: Pcm) -> Pcm:
+        """Convert the next piece; what the resampler still needs more for comes later, so this may be empty."""
+        ...
+
+    async def finish(self) -> Pcm:
+        """Give what is left."""
+        ...
+
+
 class Codec(Protocol):
     """Turns bytes of any accepted container into audio and back; each call owns no more than it returns."""
 
@@ -50,6 +62,10 @@ class Codec(Protocol):
 
     async def convert(self, pcm: Pcm, rate: int, channels: int) -> Pcm:
         """Resample and mix to `rate` in Hz and `channels`; the same object when nothing is to do."""
+        ...
+
+    def open_converter(self, given: Pcm, rate: int, channels: int) -> ChunkConverter:
+        """Begin to convert pieces of the rate and the channels of `given`, the first of them."""
         ...
 
     async def encode(self, pcm: Pcm, audio_format: AudioFormat) -> Encoded:

@@ -7,7 +7,7 @@ Errors: what the engine raises arrives as the domain error that it is, or as `En
 process that it ran in has ended, for what was under way and for every call that comes later.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from antiphon.vocabulary.audio import AudioChunk
@@ -55,8 +55,14 @@ class SlotHost(Protocol):
         """Prepare every request, then start the batch."""
         ...
 
-    async def stream(self, slot: int, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Flow[StreamEvent]:
-        """Prepare the request, then start its stream."""
+    async def stream(
+        self, slot: int, request: TaskRequest, audio: AsyncIterator[AudioChunk] | None
+    ) -> Flow[StreamEvent]:
+        """Prepare the request, then start its stream, over live audio where there is some.
+
+        Each chunk is asked for only when the engine waits for it. An AntiphonError out of `audio` is raised in the
+        engine. Once the flow is closed no more is asked for.
+        """
         ...
 
     async def close(self) -> None:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from antiphon.admission.gate import GateView
+from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import AntiphonError
 from antiphon.vocabulary.spec import Capability, Registration, SessionFacts
 from antiphon.vocabulary.states import ModelState
@@ -39,6 +40,8 @@ class Inference:
     `request` is as the client wrote it; `bind` makes it one for the model, after the grant, and raises InvalidRequest
     where that cannot be. Its audio may have any rate: the runtime converts it to the session's. `busy_timeout_ms` None
     takes the configured bound, 0 asks for none; `run_timeout_ms` likewise, for the engine's time without progress.
+    `live` is audio that is still being spoken, for a stream: pieces of one rate and number of channels, taken as the
+    engine wants them. What it raises ends the stream. It must not be closed before the stream is.
     """
 
     model_id: str
@@ -47,6 +50,7 @@ class Inference:
     interface: Interface = Interface.OFFLINE
     busy_timeout_ms: int | None = None
     run_timeout_ms: int | None = None
+    live: AsyncIterator[Pcm] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import BinaryIO
 
-from antiphon.audio.convert import convert
+from antiphon.audio.convert import PieceConverter, convert
 from antiphon.audio.decode import DecodeLimits, decode
 from antiphon.audio.encode import StreamEncoder, encode
 from antiphon.audio.limits import FIELD
@@ -42,6 +42,10 @@ class ThreadCodec:
         if (pcm.rate, pcm.channels) == (rate, channels):
             return pcm
         return await self._crew.call(convert, pcm, rate, channels)
+
+    def open_converter(self, given: Pcm, rate: int, channels: int) -> "_CrewConverter":
+        """Begin to convert audio of unknown length."""
+        return _CrewConverter(self._crew, PieceConverter(given.rate, given.channels, rate, channels))
 
     async def encode(self, pcm: Pcm, audio_format: AudioFormat) -> Encoded:
         """Encode a whole answer."""
@@ -82,6 +86,18 @@ class _CrewEncoder:
 
     async def feed(self, pcm: Pcm) -> bytes:
         return await self._crew.call(self._encoder.feed, pcm)
+
+
+class _CrewConverter:
+    def __init__(self, crew: Crew, converter: PieceConverter) -> None:
+        self._crew = crew
+        self._converter = converter
+
+    async def feed(self, pcm: Pcm) -> Pcm:
+        return await self._crew.call(self._converter.feed, pcm)
+
+    async def finish(self) -> Pcm:
+        return await self._crew.call(self._converter.finish)
 
 
 class Budget:

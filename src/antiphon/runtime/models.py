@@ -177,8 +177,9 @@ class ModelRuntime:
         return Unloaded(tuple(it.entry.id for it in chosen), unknown)
 
     def refuse(self) -> None:
-        """Take no new work from now on; what was admitted or is queued goes on."""
+        """Take no new work from now on; what was admitted or is queued goes on, but for live audio, which ends."""
         self._closing = True
+        self._underway.refuse()
 
     async def close(self) -> None:
         """Take no new work, wait for what was admitted or is queued, and free each model after its own.

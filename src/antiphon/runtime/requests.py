@@ -11,6 +11,7 @@ from antiphon.ports.host import Flow
 from antiphon.residency.crashes import CrashRecord
 from antiphon.runtime.api import BatchInference, BoundModel, Inference, Timing
 from antiphon.runtime.leases import LeaseDesk
+from antiphon.runtime.live import HearingFlow, LiveSource
 from antiphon.runtime.owned import AbandonedError, OwnedTasks
 from antiphon.runtime.pool import Pool
 from antiphon.runtime.resident import Resident
@@ -98,8 +99,17 @@ class RequestPath:
     ) -> tuple[Pool, Flow[StreamEvent]]:
         asked = [inference.request]
         pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface, watch)
-        start = partial(pool.host.stream, admission.slot, request, None)
+        start: Callable[[], Awaitable[Flow[StreamEvent]]]
+        if inference.live is None:
+            start = partial(pool.host.stream, admission.slot, request, None)
+        else:
+            source = LiveSource(inference.live, self._ports.codec, pool.facts, watch)
+            start = partial(self._start_hearing, pool, admission.slot, replace(request, live=True), source)
         return pool, await self._started(start, admission, watch, pool)
+
+    async def _start_hearing(self, pool: Pool, slot: int, request: TaskRequest, source: LiveSource) -> HearingFlow:
+        with self._underway.hearing(source) as over:
+            return HearingFlow(await pool.host.stream(slot, request, source), source, over)
 
     async def _start_batch(
         self, admission: Admission, batch: BatchInference, watch: RunWatch

@@ -1,11 +1,14 @@
-"""What runs for a caller, and how it is given up: requests at their engines and open streams. It knows no queue."""
+"""What runs for a caller, and how it is given up: requests at their engines, streams, live audio. No queue."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from antiphon.admission.gate import Lease
+from antiphon.runtime.live import LiveSource
 from antiphon.runtime.owned import AbandonedError, OwnedTasks
 from antiphon.runtime.resident import Resident
 from antiphon.runtime.streams import StreamEnding
@@ -41,6 +44,8 @@ class Underway:
         self._tasks = tasks
         self._watches: set[RunWatch] = set()
         self._streams: dict[Lease, StreamEnding[Any]] = {}  # of events, or of a batch's results
+        self._live: set[LiveSource] = set()
+        self._refuses = False
         self._is_cut = False
 
     async def attend(self, work: Coroutine[Any, Any, T], watch: RunWatch) -> T:
@@ -70,6 +75,25 @@ class Underway:
     def drop_stream(self, lease: Lease) -> None:
         """The stream is over."""
         del self._streams[lease]
+
+    @contextmanager
+    def hearing(self, source: LiveSource) -> Iterator[Callable[[], None]]:
+        """Count live audio until what this yields is called, or until the block fails."""
+        self._live.add(source)
+        if self._refuses:
+            source.fail(ShuttingDown())
+        drop = partial(self._live.discard, source)
+        try:
+            yield drop
+        except BaseException:
+            drop()
+            raise
+
+    def refuse(self) -> None:
+        """End live audio, which has no end of its own that could be waited for; all else goes on."""
+        self._refuses = True
+        for source in self._live:
+            source.fail(ShuttingDown())
 
     def cut(self) -> None:
         """Tell every engine that nobody waits any more, and every caller that the server ends."""

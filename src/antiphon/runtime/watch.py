@@ -41,6 +41,8 @@ class RunWatch:
         self._overdue = False
         self._reported = False
         self._alarm: Timer | None = None
+        self._host: SlotHost | None = None
+        self._is_resting = False
 
     def cancel(self) -> None:
         """Let the engine know that nobody waits for its answer any more."""
@@ -53,8 +55,8 @@ class RunWatch:
 
         Raises RunTimeout where that took too long, whatever the engine has made of it since.
         """
-        if self._limit_s and not self._overdue:
-            self._alarm = self._clock.call_at(self._clock.now() + self._limit_s, partial(self._ring, host))
+        self._host = host
+        self._start()
         try:
             yield
         except (AntiphonError, StopAsyncIteration) as outcome:
@@ -62,16 +64,33 @@ class RunWatch:
                 raise self._late() from outcome
             raise
         finally:
+            self._host = None
             if not self._overdue:
                 self.ended()
         if self._overdue:
             raise self._late()
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """The engine waits for its client in this block, and owes nothing; afterwards its time begins anew."""
+        self._is_resting = True
+        if not self._overdue:
+            self.ended()
+        try:
+            yield
+        finally:
+            self._is_resting = False
+            self._start()
 
     def ended(self) -> None:
         """The engine is quiescent: it will not be killed for this."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
+
+    def _start(self) -> None:
+        if self._limit_s and not self._overdue and not self._is_resting and self._host is not None:
+            self._alarm = self._clock.call_at(self._clock.now() + self._limit_s, partial(self._ring, self._host))
 
     def _ring(self, host: SlotHost) -> None:
         self._overdue = True

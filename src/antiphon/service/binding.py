@@ -19,11 +19,11 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def require_task(model: BoundModel, task: Task) -> None:
+def require_task(model: BoundModel, *tasks: Task) -> None:
     """Refuse a model that was registered for other work; raises InvalidRequest (param "model")."""
     spec = model.registration.spec
-    if spec.task is not task:
-        raise InvalidRequest(f"model {spec.id!r} is for {spec.task}, not for {task}", param="model")
+    if spec.task not in tasks:
+        raise InvalidRequest(f"model {spec.id!r} is for {spec.task}, not for {' or '.join(tasks)}", param="model")
 
 
 def require_voice(model: BoundModel, voice: str | None) -> None:

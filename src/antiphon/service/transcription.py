@@ -1,7 +1,7 @@
 """Speech to text: whole, or piece by piece."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import BinaryIO, TypeVar
 
@@ -76,7 +76,7 @@ class TranscriptionService:
 
     async def transcribe(self, order: TranscriptionOrder, body: BinaryIO, render: Callable[[Transcript], T]) -> T:
         """Decode, then transcribe. No slot is held while a file is decoded; one is held until `render` has returned."""
-        inference = await self._inference(order, body, Interface.OFFLINE)
+        inference = _inference(order, await self._draft(order, body), Interface.OFFLINE)
         duration_s = _duration_s(inference.request.audio)
 
         async def finish(result: TaskResult, timing: Timing) -> T:
@@ -86,38 +86,47 @@ class TranscriptionService:
 
     async def stream(self, order: TranscriptionOrder, body: BinaryIO) -> TranscriptStream:
         """Decode, then begin to transcribe; the stream holds a slot, so close it."""
-        inference = await self._inference(order, body, Interface.STREAMING)
+        inference = _inference(order, await self._draft(order, body), Interface.STREAMING)
         duration_s = _duration_s(inference.request.audio)
         return TranscriptStream(await self._runtime.open_stream(inference), duration_s)
+
+    async def live(self, order: TranscriptionOrder, audio: AsyncIterator[Pcm]) -> TranscriptStream:
+        """Begin to transcribe what is still being spoken; the stream holds a slot for as long as that takes.
+
+        Close the stream, and then the `audio`, of which nothing is taken before a slot is granted and the model is
+        loaded. What it raises comes out of the stream.
+        """
+        inference = _inference(order, self._request(order), Interface.STREAMING, (Task.ASR, Task.DIAR))
+        return TranscriptStream(await self._runtime.open_stream(replace(inference, live=audio)), 0.0)
 
     async def batch(self, order: TranscriptionOrder, bodies: Sequence[BinaryIO]) -> "TranscriptBatch":
         """Decode all, then begin one native batch in one slot; it holds the slot, so close it."""
         drafts = [await self._draft(order, body) for body in bodies]
         batch = BatchInference(
-            order.model, tuple(drafts), partial(_bind, order), order.busy_timeout_ms, order.run_timeout_ms
+            order.model, tuple(drafts), partial(_bind, order, (Task.ASR,)), order.busy_timeout_ms, order.run_timeout_ms
         )
         return TranscriptBatch(await self._runtime.open_batch(batch), [_duration_s(it.audio) for it in drafts])
 
-    async def _inference(self, order: TranscriptionOrder, body: BinaryIO, interface: Interface) -> Inference:
-        draft = await self._draft(order, body)
-        return Inference(
-            order.model, draft, partial(_bind, order), interface, order.busy_timeout_ms, order.run_timeout_ms
-        )
-
     async def _draft(self, order: TranscriptionOrder, body: BinaryIO) -> TaskRequest:
+        draft = self._request(order)  # an unknown model is refused before anything is decoded
+        return replace(draft, audio=await self._codec.decode(body))
+
+    def _request(self, order: TranscriptionOrder) -> TaskRequest:
         language = base_language(order.language)
-        self._runtime.view(order.model)  # an unknown model is refused before anything is decoded
-        return TaskRequest(
-            text=order.prompt,
-            audio=await self._codec.decode(body),
-            language=language,
-            seed=order.seed,
-            options={**order.options, **_named_options(order)},
-        )
+        self._runtime.view(order.model)
+        options = {**order.options, **_named_options(order)}
+        return TaskRequest(text=order.prompt, language=language, seed=order.seed, options=options)
 
 
-def _bind(order: TranscriptionOrder, model: BoundModel, request: TaskRequest) -> TaskRequest:
-    require_task(model, Task.ASR)
+def _inference(
+    order: TranscriptionOrder, request: TaskRequest, interface: Interface, tasks: Sequence[Task] = (Task.ASR,)
+) -> Inference:
+    bind = partial(_bind, order, tasks)
+    return Inference(order.model, request, bind, interface, order.busy_timeout_ms, order.run_timeout_ms)
+
+
+def _bind(order: TranscriptionOrder, tasks: Sequence[Task], model: BoundModel, request: TaskRequest) -> TaskRequest:
+    require_task(model, *tasks)
     require_language(model, request.language)
     require_options(model, order.options)
     if order.word_times and not takes_option(model, WORD_TIMES):

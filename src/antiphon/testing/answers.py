@@ -7,12 +7,14 @@ from dataclasses import replace
 from math import pi, sin
 from typing import assert_never
 
-from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.audio import AudioChunk, Pcm
 from antiphon.vocabulary.tasks import (
     AudioDelta,
     Final,
     Segment,
     SpeakerTurn,
+    SpeechStarted,
+    SpeechStopped,
     StreamEvent,
     Task,
     TaskRequest,
@@ -72,6 +74,19 @@ def pieces_of(result: TaskResult) -> Iterator[StreamEvent]:
         for start, end in _spans(PIECES, len(text)):
             yield TextDelta(text[start:end])
     yield Final(replace(result, audio=None))
+
+
+def echo(audio: Iterator[AudioChunk], every: int) -> Iterator[StreamEvent]:
+    """An utterance for every so many frames of live audio, which is the number of it; then all of them as the end."""
+    heard, said = 0, ""
+    for chunk in audio:
+        for number in range(heard // every, (heard + chunk.pcm.frames) // every):
+            yield SpeechStarted(number * every)
+            yield TextDelta(f"{number + 1} ", (number + 1) * every)
+            yield SpeechStopped((number + 1) * every)
+            said += f"{number + 1} "
+        heard += chunk.pcm.frames
+    yield Final(TaskResult(text=said, segments=(Segment(said, 0, heard),), sample_rate=RATE))
 
 
 def _words(text: str, frames: int) -> tuple[Word, ...]:

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from itertools import count
 from pathlib import Path
 
-from antiphon.testing.answers import RATE, pieces_of, result_of, tone
+from antiphon.testing.answers import RATE, TONE_FRAMES, echo, pieces_of, result_of, tone
 from antiphon.testing.steering import Steering
 from antiphon.vocabulary.audio import AudioChunk
 from antiphon.vocabulary.errors import ConfigError, InvalidRequest, InvariantError
@@ -100,6 +100,11 @@ class ControlledModel:
         self.announce(step, session, request)
         self._steering.obey(step, request, nth)
 
+    def echo_frames(self) -> int:
+        """How many frames of live audio get an answer of their own; 0 without the file `live.echo`."""
+        text = self._steering.read("live.echo")
+        return 0 if text is None else int(text or TONE_FRAMES)
+
     def abandoned(self, request: TaskRequest) -> bool:
         """Whether the request's client has left and the engine is told to heed that."""
         return self._steering.abandoned(request)
@@ -158,7 +163,7 @@ class ControlledSession:
         """Answer `revision|session|input` and what the task adds; raises InvalidRequest without an audio to hear."""
         with self._alone(), self._running(request):
             self._refuse_unreset()
-            return self._result(request, None)
+            return self._result(request)
 
     def run_batch(self, requests: Sequence[TaskRequest]) -> Iterator[tuple[int, TaskResult]]:
         """Answer the requests in their order, each a run of its own."""
@@ -166,19 +171,23 @@ class ControlledSession:
             self._refuse_unreset()
             for index, request in enumerate(requests):
                 with self._running(request):
-                    result = self._result(request, None)
+                    result = self._result(request)
                 yield index, result
 
     def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Generator[StreamEvent, None, None]:
         """Answer in three pieces and the end; the step `stream` lies between the first piece and the second.
 
-        Audio that arrives in chunks is read to its end first.
+        Live audio is read to its end first; where there is the file `live.echo` it is answered while it is read.
         """
         with self._alone():
             self._refuse_unreset()
             self._condition = _Condition.STREAMED
             with self._running(request):
-                for number, piece in enumerate(pieces_of(self._result(request, audio))):
+                if audio is not None and (every := self._model.echo_frames()):
+                    yield from echo(audio, every)
+                    return
+                heard = sum(chunk.pcm.frames for chunk in audio or ())
+                for number, piece in enumerate(pieces_of(self._result(request, heard))):
                     if number == 1:
                         self._model.step("stream", self.session_id, request)
                     if self._model.abandoned(request):
@@ -224,10 +233,10 @@ class ControlledSession:
         if self._condition is _Condition.STREAMED:
             raise InvariantError(f"the session {self.session_id} was not reset after a stream")
 
-    def _result(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> TaskResult:
-        if self.task is not Task.TTS and request.audio is None and audio is None:
+    def _result(self, request: TaskRequest, heard: int = 0) -> TaskResult:
+        if self.task is not Task.TTS and request.audio is None and not request.live:
             raise InvalidRequest("an audio is needed", param="audio")
-        heard = request.audio.frames if request.audio else sum(chunk.pcm.frames for chunk in audio or ())
+        heard = request.audio.frames if request.audio else heard
         text = f"{self._model.revision}|{self.session_id}|{request.text or ''}"
         return result_of(self.task, text, request, self._model.tone, heard)
 

@@ -6,7 +6,7 @@ leases and no models, only hosts.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
@@ -179,7 +179,7 @@ class SimHost:
         return await self._begin("run_batch", slot, requests[0].text if requests else None, results)
 
     async def stream(
-        self, slot: int, request: TaskRequest, audio: Iterator[AudioChunk] | None
+        self, slot: int, request: TaskRequest, audio: AsyncIterator[AudioChunk] | None
     ) -> "SimFlow[StreamEvent]":
         """Begin a stream: a piece for every word, and the whole."""
         del audio

@@ -24,6 +24,11 @@ class SimCodec:
         await asyncio.sleep(0)
         return pcm if (pcm.rate, pcm.channels) == (rate, channels) else Pcm(pcm.samples, rate, channels)
 
+    def open_converter(self, given: Pcm, rate: int, channels: int) -> "SimConverter":
+        """Begin to convert audio of unknown length."""
+        del given
+        return SimConverter(rate, channels)
+
     async def encode(self, pcm: Pcm, audio_format: AudioFormat) -> Encoded:
         """Give the samples' bytes."""
         data = pcm.samples.tobytes()
@@ -33,6 +38,22 @@ class SimCodec:
         """Begin an answer of unknown length."""
         del rate, channels
         return SimEncoder(f"audio/{audio_format}")
+
+
+@dataclass(frozen=True, slots=True)
+class SimConverter:
+    """A `ChunkConverter` that calls the same samples audio of another rate."""
+
+    rate: int
+    channels: int
+
+    async def feed(self, pcm: Pcm) -> Pcm:
+        """Give the same samples."""
+        return Pcm(pcm.samples, self.rate, self.channels)
+
+    async def finish(self) -> Pcm:
+        """Nothing is left."""
+        return Pcm.from_bytes(b"", self.rate, self.channels)
 
 
 @dataclass(frozen=True, slots=True)

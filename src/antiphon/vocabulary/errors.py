@@ -36,6 +36,12 @@ class RequestTimeout(AntiphonError):
     code = "request_timeout"
 
 
+class ClientLeft(AntiphonError):
+    """Whoever sends the audio or takes the answer has gone: there is nobody to see this."""
+
+    code = "client_left"
+
+
 class Unauthenticated(AntiphonError):
     """The caller did not say who it is."""
 

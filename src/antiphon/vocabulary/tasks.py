@@ -71,7 +71,8 @@ class TaskRequest:
     """One piece of work, bound to its model's configuration.
 
     Units: `audio` and `voice_ref` come at the session's rate and channels. `seed` 0 is the default seed, not "random":
-    equal requests give equal answers.
+    equal requests give equal answers. `live` says that the audio comes piece by piece beside the request, which
+    has none of its own.
     """
 
     text: str | None = None
@@ -81,6 +82,7 @@ class TaskRequest:
     voice_ref: Pcm | None = None
     seed: int = 0
     options: Mapping[str, OptionValue] = field(default_factory=dict)
+    live: bool = False
     cancellation: Cancellation = field(default_factory=Cancellation, compare=False)
 
     def cancelled(self) -> bool:

@@ -11,12 +11,13 @@ from antiphon.runtime.hosts.crew import Crew
 from antiphon.runtime.hosts.engine import Engine
 from antiphon.runtime.hosts.messages import Order
 from antiphon.runtime.wire.coding import Message
-from antiphon.runtime.wire.faults import failed
+from antiphon.runtime.wire.faults import Failed, error_of, failed
+from antiphon.runtime.wire.feed import Feed
 from antiphon.runtime.wire.parcels import Parcel
-from antiphon.runtime.wire.signals import Began, Cancel, Ended, Grant, Leave
+from antiphon.runtime.wire.signals import Began, Cancel, Ended, Grant, Heard, Hushed, Leave, Want
 from antiphon.runtime.wire.window import Window
-from antiphon.vocabulary.audio import Pcm
-from antiphon.vocabulary.errors import AntiphonError, InvariantError
+from antiphon.vocabulary.audio import AudioChunk, Pcm
+from antiphon.vocabulary.errors import AntiphonError, EngineError, InvariantError
 from antiphon.vocabulary.spec import SessionFacts
 from antiphon.vocabulary.tasks import TaskRequest
 from antiphon.worker.line import Line
@@ -34,6 +35,7 @@ class _Call:
     number: int
     slot: int
     requests: Sequence[TaskRequest]
+    feed: Feed
     window: Window = field(default_factory=Window)
 
 
@@ -79,15 +81,16 @@ class EngineWorker:
                 self._start(number, slot, requests, parcel, self._run_batch)
             case messages.Stream(slot, request):
                 self._start(number, slot, [request], parcel, self._stream)
-            case Cancel() | Grant() | Leave():
-                self._signal(number, order)
+            case Cancel() | Grant() | Leave() | Heard() | Hushed():
+                self._signal(number, order, parcel)
             case _:
                 assert_never(order)
 
-    def _signal(self, number: int, signal: Cancel | Grant | Leave) -> None:
+    def _signal(self, number: int, signal: Cancel | Grant | Leave | Heard | Hushed, parcel: Parcel) -> None:
         call = self._calls.get(number)
         if call is None:
-            return  # it ended meanwhile
+            parcel.close()  # it ended meanwhile
+            return
         match signal:
             case Cancel(index):
                 call.requests[index].cancellation.cancel()
@@ -95,6 +98,10 @@ class EngineWorker:
                 call.window.give(count)
             case Leave():
                 call.window.leave()
+            case Heard(offset):
+                call.feed.put(AudioChunk(parcel.take()[0], offset))
+            case Hushed(fault):
+                call.feed.end(None if fault is None else _fault_of(fault))
             case _:
                 assert_never(signal)
 
@@ -110,7 +117,8 @@ class EngineWorker:
         work: Callable[[_Call], Reply],
     ) -> None:
         sounds = iter(parcel.take())
-        call = _Call(number, slot, [translation.request_of(it, sounds) for it in asked])
+        requests = [translation.request_of(it, sounds) for it in asked]
+        call = _Call(number, slot, requests, Feed(lambda: self._line.send(number, Want())))
         self._calls[number] = call
         self._slots[slot].post(partial(self._answer, number, partial(work, call)))
 
@@ -151,7 +159,8 @@ class EngineWorker:
     def _stream(self, call: _Call) -> Reply:
         self._prepare(call)
         deliver = partial(self._deliver, call, translation.event_told)
-        return _end(self._engine().stream(call.slot, call.requests[0], None, deliver))
+        request = call.requests[0]
+        return _end(self._engine().stream(call.slot, request, call.feed if request.live else None, deliver))
 
     def _prepare(self, call: _Call) -> None:
         self._engine().prepare(call.slot, call.requests)
@@ -162,6 +171,11 @@ class EngineWorker:
             return False
         self._line.send(call.number, *told(event))
         return True
+
+
+def _fault_of(failure: Failed) -> AntiphonError:
+    fault = error_of(failure)
+    return fault if isinstance(fault, AntiphonError) else EngineError("the live audio failed")
 
 
 def _done(work: Callable[[], None]) -> Message:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from antiphon.runtime.wire.coding import Decoder, Message
 from antiphon.runtime.wire.faults import Failed
-from antiphon.runtime.wire.signals import Began, Cancel, Ended, Grant, Leave
+from antiphon.runtime.wire.signals import Began, Cancel, Ended, Grant, Heard, Hushed, Leave, Want
 from antiphon.vocabulary.spec import Capability, SessionFacts
 from antiphon.vocabulary.tasks import (
     Mode,
@@ -68,7 +68,7 @@ class Clone(Message):
 
 
 class Asked(Message):
-    """A `TaskRequest`, with whether an audio and a reference voice go beside it."""
+    """A `TaskRequest`, with whether an audio and a reference voice go beside it, and whether audio follows it."""
 
     text: str | None
     language: str | None
@@ -77,6 +77,7 @@ class Asked(Message):
     options: Options
     audio: bool
     voice_ref: bool
+    live: bool
 
 
 class Run(Message):
@@ -175,7 +176,21 @@ class Concluded(Message):
 
 
 Order: TypeAlias = (
-    Begin | Inspect | Load | Open | Probe | Clone | Run | RunBatch | Stream | Close | Cancel | Grant | Leave
+    Begin
+    | Inspect
+    | Load
+    | Open
+    | Probe
+    | Clone
+    | Run
+    | RunBatch
+    | Stream
+    | Close
+    | Cancel
+    | Grant
+    | Leave
+    | Heard
+    | Hushed
 )
 Answer: TypeAlias = (
     Inspected
@@ -183,6 +198,7 @@ Answer: TypeAlias = (
     | Done
     | Result
     | Began
+    | Want
     | Answered
     | Spoken
     | Written

@@ -1,6 +1,6 @@
 """An engine in a worker process of its own: what it does to its process, the server survives."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from antiphon.runtime.wire.coding import Message
 from antiphon.runtime.wire.flow import RemoteFlow
 from antiphon.runtime.wire.worker import WorkerProcess
 from antiphon.vocabulary.audio import AudioChunk
-from antiphon.vocabulary.errors import EngineError, InvalidRequest
+from antiphon.vocabulary.errors import EngineError
 from antiphon.vocabulary.spec import Capability, ModelSpec, SessionFacts
 from antiphon.vocabulary.tasks import StreamEvent, TaskRequest, TaskResult
 
@@ -73,13 +73,11 @@ class ProcessHost:
         return await flow.begin(messages.RunBatch(slot, asked), sounds)
 
     async def stream(
-        self, slot: int, request: TaskRequest, audio: Iterator[AudioChunk] | None
+        self, slot: int, request: TaskRequest, audio: AsyncIterator[AudioChunk] | None
     ) -> RemoteFlow[Answer, StreamEvent]:
         """Prepare the request, then start its stream on the slot's thread of the worker."""
-        if audio is not None:
-            raise InvalidRequest("live audio does not reach a worker yet", param="audio")
         asked, sounds = translation.request_told(request)
-        flow = RemoteFlow(self._worker, translation.event_of, [request.cancellation])
+        flow = RemoteFlow(self._worker, translation.event_of, [request.cancellation], audio)
         return await flow.begin(messages.Stream(slot, asked), sounds)
 
     async def close(self) -> None:

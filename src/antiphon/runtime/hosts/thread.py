@@ -2,13 +2,15 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Generic, Self, TypeVar
 
 from antiphon.ports.adapter import Adapter
 from antiphon.runtime.hosts.crew import Crew, report
 from antiphon.runtime.hosts.engine import Engine
+from antiphon.runtime.wire.feed import Feed
+from antiphon.runtime.wire.feeding import Feeding
 from antiphon.runtime.wire.window import Window
 from antiphon.vocabulary.audio import AudioChunk
 from antiphon.vocabulary.errors import AntiphonError
@@ -60,11 +62,12 @@ class ThreadHost:
         return _Bridge(self._threads[slot], partial(self._engine.run_batch, slot, requests), requests)
 
     async def stream(
-        self, slot: int, request: TaskRequest, audio: Iterator[AudioChunk] | None
+        self, slot: int, request: TaskRequest, audio: AsyncIterator[AudioChunk] | None
     ) -> "_Bridge[StreamEvent]":
         """Prepare the request, then start its stream on the slot's thread."""
         await self._threads[slot].call(self._engine.prepare, slot, (request,))
-        return _Bridge(self._threads[slot], partial(self._engine.stream, slot, request, audio), (request,))
+        feed, feeding = (None, None) if audio is None else _fed(audio)
+        return _Bridge(self._threads[slot], partial(self._engine.stream, slot, request, feed), (request,), feeding)
 
     async def close(self) -> None:
         """Close the sessions, then the weights; the first fault is raised when all were tried."""
@@ -90,6 +93,14 @@ class ThreadHost:
         return facts
 
 
+def _fed(audio: AsyncIterator[AudioChunk]) -> tuple[Feed, Feeding]:
+    """Both ends of live audio: the engine's and the loop's."""
+    loop = asyncio.get_running_loop()
+    feed = Feed(lambda: report(loop, feeding.ask))
+    feeding = Feeding(audio, feed.put, feed.end)
+    return feed, feeding
+
+
 class _Bridge(Generic[T]):
     """Carries what the engine produces to an async reader, with a bounded lead.
 
@@ -102,7 +113,9 @@ class _Bridge(Generic[T]):
         thread: Crew,
         produce: Callable[[Callable[[T], bool]], AntiphonError | None],
         requests: Sequence[TaskRequest],
+        feeding: Feeding | None = None,
     ) -> None:
+        self._feeding = feeding
         self._cancellations = [request.cancellation for request in requests]
         self._loop = asyncio.get_running_loop()
         self._window = Window()
@@ -132,6 +145,8 @@ class _Bridge(Generic[T]):
         for cancellation in self._cancellations:
             cancellation.cancel()
         self._window.leave()
+        if self._feeding is not None:
+            await self._feeding.aclose()
         await self._quiescent.wait()
         self._arrived.clear()
         self._fault = None  # a fault after the reader has left is nobody's answer

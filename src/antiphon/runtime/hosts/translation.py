@@ -78,6 +78,7 @@ def request_told(request: TaskRequest) -> tuple[Asked, list[Pcm]]:
         dict(request.options),
         request.audio is not None,
         request.voice_ref is not None,
+        request.live,
     )
     return asked, [it for it in (request.audio, request.voice_ref) if it is not None]
 
@@ -98,6 +99,7 @@ def request_of(asked: Asked, sounds: Iterator[Pcm]) -> TaskRequest:
         voice_ref=next(sounds) if asked.voice_ref else None,
         seed=asked.seed,
         options=_options(asked.options),
+        live=asked.live,
         cancellation=Cancellation(),
     )
 

@@ -2,18 +2,19 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Generic, Self, TypeVar
 
 from antiphon.runtime.wire.calls import Following, worker_died
 from antiphon.runtime.wire.coding import Message
-from antiphon.runtime.wire.faults import Failed, error_of
+from antiphon.runtime.wire.faults import Failed, error_of, failed
+from antiphon.runtime.wire.feeding import Feeding
 from antiphon.runtime.wire.parcels import Parcel
-from antiphon.runtime.wire.signals import Began, Ended, Grant, Leave
+from antiphon.runtime.wire.signals import Began, Ended, Grant, Heard, Hushed, Leave, Want
 from antiphon.runtime.wire.window import WINDOW
 from antiphon.runtime.wire.worker import WorkerProcess
-from antiphon.vocabulary.audio import Pcm
-from antiphon.vocabulary.errors import EngineError
+from antiphon.vocabulary.audio import AudioChunk, Pcm
+from antiphon.vocabulary.errors import AntiphonError, EngineError
 from antiphon.vocabulary.tasks import Cancellation
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ Told = TypeVar("Told")
 class RemoteFlow(Generic[Told, T]):
     """`Flow` over a call whose answers are `Began`, events and `Ended`; a `Failed` is an end as well.
 
-    `event_of` reads one event with the sounds that came with it.
+    `event_of` reads one event with the sounds that came with it. Live `audio` goes the other way as it is wanted.
     """
 
     def __init__(
@@ -31,8 +32,10 @@ class RemoteFlow(Generic[Told, T]):
         worker: WorkerProcess[Told],
         event_of: Callable[[Told, list[Pcm]], T],
         cancellations: Sequence[Cancellation],
+        audio: AsyncIterator[AudioChunk] | None = None,
     ) -> None:
         self._worker = worker
+        self._feeding = None if audio is None else Feeding(audio, self._send_chunk, self._send_end)
         self._event_of = event_of
         self._cancellations = cancellations
         self._prepared = False
@@ -83,6 +86,8 @@ class RemoteFlow(Generic[Told, T]):
             for cancellation in self._cancellations:
                 cancellation.cancel()
             self._worker.send(self._call, Leave())
+        if self._feeding is not None:
+            await self._feeding.aclose()
         await self._quiescent.wait()
         self._drop()
         self._fault = None  # a fault after the reader has left is nobody's answer
@@ -96,6 +101,9 @@ class RemoteFlow(Generic[Told, T]):
         elif isinstance(answer, Began):
             self._prepared = True
             self._news.set()
+        elif isinstance(answer, Want):
+            if self._feeding is not None:
+                self._feeding.ask()
         else:
             self._arrived.append((answer, parcel))
             self._news.set()
@@ -103,6 +111,12 @@ class RemoteFlow(Generic[Told, T]):
     def lose(self, death: str) -> None:
         """Fail, as every call does whose process has ended."""
         self._end(worker_died(death))
+
+    def _send_chunk(self, chunk: AudioChunk) -> None:
+        self._worker.send(self._call, Heard(chunk.offset), [chunk.pcm])
+
+    def _send_end(self, fault: AntiphonError | None) -> None:
+        self._worker.send(self._call, Hushed(None if fault is None else failed(fault)))
 
     def _end(self, fault: Exception | None) -> None:
         self._worker.close(self._call)
