@@ -2,13 +2,14 @@
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import replace
 
 from antiphon.runtime.api import BatchInference, Inference, Strategy
 from antiphon.testing.sim import Act, sim_spec
 from antiphon.vocabulary.audio import Pcm
-from antiphon.vocabulary.errors import AntiphonError
+from antiphon.vocabulary.errors import AntiphonError, ShuttingDown
 from antiphon.vocabulary.spec import Registration
 from antiphon.vocabulary.tasks import Interface, TaskRequest
 from sim_history import House
@@ -108,6 +109,35 @@ async def stream(stage: Sweep) -> None:
         await flow.aclose()
 
 
+async def hear(stage: Sweep) -> None:
+    audio = spoken()
+    inference = Inference("m0", TaskRequest(text="one"), stage._bound, Interface.STREAMING, live=audio)
+    try:
+        flow = await stage.runtime.open_stream(inference)
+        try:
+            async for _ in flow:
+                pass
+        finally:
+            await flow.aclose()
+    finally:
+        await audio.aclose()
+
+
+async def spoken() -> AsyncGenerator[Pcm]:
+    """Two pieces of audio at another rate than the session's, with silence between them."""
+    for _ in range(2):
+        await asyncio.sleep(0.001)
+        yield Pcm.from_bytes(bytes(64), 8_000)
+
+
+async def hear_until_stop(stage: Sweep) -> None:
+    stage.closing = True
+    stage.loop.call_later(0.0015, stage.runtime.refuse)
+    with suppress(ShuttingDown):
+        await hear(stage)
+    await close(stage)
+
+
 async def close_stream(stage: Sweep) -> None:
     flow = await stage.runtime.open_stream(
         Inference("m0", TaskRequest(text="one two"), stage._bound, Interface.STREAMING)
@@ -176,6 +206,8 @@ OPERATIONS = [
     Operation("two requests, cold", behind_a_request(run)),
     Operation("stream", stream, load("m0")),
     Operation("stream that nobody reads", drop_stream, load("m0")),
+    Operation("live audio", hear, load("m0")),
+    Operation("live audio, cut by a stop", hear_until_stop, load("m0")),
     Operation("batch", batch, load("m0")),
     Operation("request that waits", behind_a_request(run), load("m0"), _ONE_SLOT),
     Operation("request with audio", run_with_audio, load("m0")),
@@ -266,6 +298,8 @@ PLACES = {
     "two requests, cold": (36, 5, 36),
     "stream": (38, 5, 18),
     "stream that nobody reads": (8, 2, 14),
+    "live audio": (63, 6, 29),
+    "live audio, cut by a stop": (43, 4, 21),
     "batch": (32, 4, 16),
     "request that waits": (23, 2, 28),
     "request with audio": (9, 1, 15),

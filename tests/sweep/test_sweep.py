@@ -15,6 +15,7 @@ _KEPT = 0.8
 """The share of the places noted that must still be there: a call less is no lost coverage, a phase less is."""
 _SWEPT_MODULES = (
     "leases",
+    "live",
     "models",
     "owned",
     "pool",

@@ -6,13 +6,15 @@ leases and no models, only hosts.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, Self, TypeVar
+from functools import partial
+from typing import Self, TypeVar
 
 from antiphon.testing.mortal import Mortal
 from antiphon.testing.sim_codec import RATE
+from antiphon.testing.sim_flow import SimFlow
 from antiphon.vocabulary.audio import AudioChunk
 from antiphon.vocabulary.errors import AntiphonError, EngineError, InsufficientMemory, WorkerDied
 from antiphon.vocabulary.spec import Capability, ModelSpec, SessionFacts
@@ -181,11 +183,12 @@ class SimHost:
     async def stream(
         self, slot: int, request: TaskRequest, audio: AsyncIterator[AudioChunk] | None
     ) -> "SimFlow[StreamEvent]":
-        """Begin a stream: a piece for every word, and the whole."""
-        del audio
+        """Begin a stream: a piece for every chunk of live audio, one for every word, and the whole."""
         result = self._answer(request)
         words = (result.text or "").split()
-        return await self._begin("stream", slot, request.text, [*(TextDelta(word) for word in words), Final(result)])
+        items: list[StreamEvent] = [*(TextDelta(word) for word in words), Final(result)]
+        flow = await self._begin("stream", slot, request.text, items)
+        return flow if audio is None else flow.over(audio, lambda chunk: TextDelta(str(chunk.pcm.frames)))
 
     async def close(self) -> None:
         """Close the sessions, then the weights, whatever of them exists and whether or not it fails."""
@@ -227,7 +230,7 @@ class SimHost:
         await asyncio.sleep(0)
         return None if self._mortal.dead else self._world.used_bytes or weight_bytes(self.spec) * self.loaded
 
-    async def advance(self, step: str, slot: int, text: str | None) -> None:
+    async def advance(self, step: str, *, slot: int, text: str | None) -> None:
         """Let one step of a stream or batch take its time."""
         await self._act(step, slot, text)
 
@@ -256,7 +259,7 @@ class SimHost:
         with occupied:
             await self._act(step, slot, text)
             occupied.keep()
-        return SimFlow(self, occupied, slot, text, items)
+        return SimFlow(partial(self.advance, slot=slot, text=text), occupied.leave, items)
 
     def _answer(self, request: TaskRequest) -> TaskResult:
         revision, style = self.spec.load_options.get("revision", 0), self.spec.session_options.get("style", 0)
@@ -286,57 +289,6 @@ class _Occupied:
 
     def leave(self) -> None:
         self._host.busy.discard(self._slot)
-
-
-class SimFlow(Generic[T]):
-    """What a started call yields, one item a step; the slot is at work until it is exhausted or closed."""
-
-    def __init__(self, host: SimHost, occupied: _Occupied, slot: int, text: str | None, items: Sequence[T]) -> None:
-        self._host = host
-        self._occupied = occupied
-        self._slot = slot
-        self._text = text
-        self._items = list(items)
-        self._step: asyncio.Task[None] | None = None
-        self._ending: asyncio.Task[None] | None = None
-
-    def __aiter__(self) -> AsyncIterator[T]:
-        return self
-
-    async def __anext__(self) -> T:
-        if self._ending is not None or not self._items:
-            await self.aclose()
-            raise StopAsyncIteration
-        # The engine works on when its reader is cancelled: so the step is a task of its own.
-        step = self._step or asyncio.ensure_future(self._host.advance("step", self._slot, self._text))
-        self._step = step
-        try:
-            await asyncio.shield(step)
-        except asyncio.CancelledError:
-            step.add_done_callback(_heard)
-            raise
-        except AntiphonError:
-            self._items.clear()
-            raise
-        self._step = None
-        return self._items.pop(0)
-
-    async def aclose(self) -> None:
-        """Wait for the step that runs, then reset the session."""
-        if self._ending is None:
-            self._ending = asyncio.ensure_future(self._end())
-        await asyncio.shield(self._ending)
-
-    async def _end(self) -> None:
-        if self._step is not None:
-            await asyncio.wait([self._step])
-            _heard(self._step)
-        try:
-            await self._host.advance("reset", self._slot, self._text)
-        except AntiphonError:
-            self._items.clear()  # a fault after the end is nobody's answer
-        finally:
-            self._occupied.leave()
 
 
 def sim_spec(
@@ -380,9 +332,3 @@ def domain_fault(fault: Exception) -> AntiphonError:
     wrapped = EngineError(f"the engine failed ({type(fault).__name__})")
     wrapped.__cause__ = fault
     return wrapped
-
-
-def _heard(step: Awaitable[None]) -> None:
-    """Retrieve a fault that nobody waits for any more."""
-    if isinstance(step, asyncio.Task) and step.done() and not step.cancelled():
-        step.exception()

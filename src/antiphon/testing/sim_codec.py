@@ -49,10 +49,12 @@ class SimConverter:
 
     async def feed(self, pcm: Pcm) -> Pcm:
         """Give the same samples."""
+        await asyncio.sleep(0)
         return Pcm(pcm.samples, self.rate, self.channels)
 
     async def finish(self) -> Pcm:
         """Nothing is left."""
+        await asyncio.sleep(0)
         return Pcm.from_bytes(b"", self.rate, self.channels)
 
 
