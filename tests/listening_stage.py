@@ -184,8 +184,12 @@ class ListeningStage:
         async def flood() -> Response:
             return OwningResponse(self.flood, "text/plain")
 
+        self._add_routes(app)
         install(app)
         return DrainUnreadBodies(app, 2**24)
+
+    def _add_routes(self, app: FastAPI) -> None:
+        """Routes of a stage that is made of this one."""
 
 
 class Peer:
@@ -211,15 +215,23 @@ class Peer:
 
     async def answer(self) -> "Answer":
         """The next answer with a length."""
-        received = b""
-        while b"\r\n\r\n" not in received:
-            received += await self._more()
-        top, _, body = received.partition(b"\r\n\r\n")
-        lines = top.decode().split("\r\n")
-        fields = dict(line.lower().split(": ", 1) for line in lines[1:])
+        status, fields, body = await self.answer_head()
         while len(body) < int(fields["content-length"]):
             body += await self._more()
-        return Answer(int(lines[0].split()[1]), fields, body)
+        return Answer(status, fields, body)
+
+    async def answer_head(self) -> "tuple[int, dict[str, str], bytes]":
+        """The status and the fields of the next answer, and what has come behind them."""
+        received = await self.read_until(b"\r\n\r\n")
+        top, _, rest = received.partition(b"\r\n\r\n")
+        lines = top.decode().split("\r\n")
+        return int(lines[0].split()[1]), dict(line.lower().split(": ", 1) for line in lines[1:]), rest
+
+    async def read_until(self, mark: bytes, received: bytes = b"") -> bytes:
+        """All that comes, at least as far as `mark`; `received` is what has come before."""
+        while mark not in received:
+            received += await self._more()
+        return received
 
     async def is_closed(self) -> bool:
         """Wait for the end; whether nothing came before it."""

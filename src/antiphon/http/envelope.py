@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketDisconnect
 
 from antiphon.http.bodies import invalid_request
 from antiphon.vocabulary import errors
@@ -119,6 +120,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(ClientDisconnect, _on_disconnect)
+    app.router.default = _not_found
     app.add_middleware(AnswerInternalErrors)
 
 
@@ -133,28 +135,38 @@ class AnswerInternalErrors:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        started = False
+        started: str | None = None
 
         async def send_and_watch(message: Message) -> None:
             nonlocal started
-            started = started or message["type"] == "http.response.start"
+            started = started or message["type"]
             await send(message)
 
         try:
             await self._app(scope, receive, send_and_watch)
+        except WebSocketDisconnect:
+            pass  # its client has left, and nothing is wrong
         except Exception:  # the edge that owns every outcome of a request
-            log.exception("internal error in %s %r", scope["method"], scope["path"])
-            if not started:
+            log.exception("internal error in %s %r", _method(scope), scope["path"])
+            if started is None:
                 await _answer(500, INTERNAL)(scope, receive, send)
+            elif started == "websocket.accept":
+                await send({"type": "websocket.close", "code": 1011, "reason": "internal error"})
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    """Where no route is: Starlette's own would refuse a WebSocket without a word."""
+    del scope, receive, send
+    raise HTTPException(404)
 
 
 async def _on_domain_error(request: Request, exc: Exception) -> Response:
     row = _row(exc)
     if row is not None and row.message is not None:
-        log.error("%s %r: %s", request.method, request.scope["path"], exc)
+        log.error("%s %r: %s", _method(request.scope), request.scope["path"], exc)
     return error_response(exc)
 
 
@@ -166,7 +178,7 @@ async def _on_http_exception(request: Request, exc: Exception) -> Response:
         case 204 | 304:
             return Response(status_code=exc.status_code, headers=headers)
         case 404:
-            route = f"{request.method} {request.scope['path']}"[:200]
+            route = f"{_method(request.scope)} {request.scope['path']}"[:200]
             body = _body(f"there is no route {route}", "not_found_error", None, "not_found")
         case 405:
             allowed = ", ".join(sorted(headers.get("Allow", "").split(", "))) or "another method"
@@ -188,6 +200,12 @@ async def _on_validation_error(_request: Request, exc: Exception) -> Response:
 async def _on_disconnect(_request: Request, _exc: Exception) -> Response:
     """Nobody reads this answer; it exists because every request must have one."""
     return _answer(400, _body("the client left before its request had arrived", "invalid_request_error", None, None))
+
+
+def _method(scope: Scope) -> str:
+    """What was asked of the path, which is said of a WebSocket, too."""
+    method: str = scope.get("method", "WebSocket")
+    return method
 
 
 def _row(error: Exception) -> Row | None:

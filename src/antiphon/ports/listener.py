@@ -21,11 +21,12 @@ AsgiApp: TypeAlias = Callable[
 
 @dataclass(frozen=True, slots=True)
 class PeerLimits:
-    """How long a peer may keep a connection busy, and how many may come. Units: seconds; 0 is "no limit" each time.
+    """How long a peer may keep a connection busy, how much it may say at once, and how many may come; 0 is "no limit".
 
     `header_timeout_s` runs from the first byte of a request, or from the connection, to the end of its headers,
     whatever drips meanwhile. `body_timeout_s` and `send_timeout_s` are the longest without a byte of progress while a
     body arrives or an answer is taken. `keep_alive_s` is how long a connection may lie idle between two requests.
+    `max_message_bytes` is the longest message of a WebSocket.
     """
 
     header_timeout_s: float = 20.0
@@ -33,6 +34,7 @@ class PeerLimits:
     send_timeout_s: float = 30.0
     keep_alive_s: float = 75.0
     max_connections: int = 1000
+    max_message_bytes: int = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

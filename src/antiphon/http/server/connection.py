@@ -7,20 +7,25 @@ An abort only detaches: the request's work is told that its client has left, and
 import asyncio
 from enum import Enum, auto
 
+from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn._types import ASGI3Application
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from antiphon.http.envelope import error_response
 from antiphon.http.server.exchange import GOODBYE, Exchange
+from antiphon.http.server.handshake import Upgrade
 from antiphon.http.server.progress import Progress
-from antiphon.http.server.traffic import Traffic
-from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, RequestTimeout, ServerBusy, TooLarge
-
-STALL_S = 0.25
-"""How long a peer of a server that stops may make no progress in what it sends or takes, in seconds."""
-
-LINGER_S = 2.0
-"""How long a refused peer may go on sending before its connection is aborted, in seconds."""
+from antiphon.http.server.refusals import last_answer
+from antiphon.http.server.traffic import LINGER_S, STALL_S, Traffic
+from antiphon.http.server.websocket import WebSocketConnection
+from antiphon.vocabulary.errors import (
+    AntiphonError,
+    InvalidRequest,
+    RequestTimeout,
+    ServerBusy,
+    ShuttingDown,
+    TooLarge,
+)
 
 MAX_HEAD_BYTES = 64 * 1024
 """The most that a request's headers may take, or what comes between two pieces of a body; uvicorn has no limit."""
@@ -84,7 +89,13 @@ class Connection(HttpToolsProtocol):
         if self._parted_at is not None:
             return
         self._unframed_bytes += len(data)
-        super().data_received(data)
+        try:
+            self.parser.feed_data(data)
+        except HttpParserUpgrade as end_of_head:
+            if self._should_upgrade():
+                self._upgrade(data[end_of_head.args[0] :])
+        except HttpParserError:
+            self._part(InvalidRequest("the request is not HTTP"))
         if self._owed is _Owed.NOTHING:
             self._unframed_bytes = 0
         elif self._unframed_bytes > MAX_HEAD_BYTES and self._parted_at is None:
@@ -119,13 +130,10 @@ class Connection(HttpToolsProtocol):
         self.flow.resume_reading()
         if self._owed is not _Owed.BODY:
             self._begun_at = self._now()
+        elif self._keeps_pace():
+            self._linger()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
-
-    def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP; `msg` is only for the log, where uvicorn has written it."""
-        del msg
-        self._part(InvalidRequest("the request is not HTTP"))
 
     def begin_stop(self) -> None:
         """What is under way goes on, and nothing comes after it on this connection; stalls count from now."""
@@ -148,8 +156,8 @@ class Connection(HttpToolsProtocol):
         elif self._parted_at is not None:
             if now - self._parted_at >= (STALL_S if stops else LINGER_S):
                 self.abort()
-        elif self.answers and (self.flow.read_paused or self._owed is _Owed.HEAD):  # it is not the peer's turn
-            self._heard_at = now
+        elif self.answers and (self.flow.read_paused or self._owed is _Owed.HEAD or self._keeps_pace()):
+            self._heard_at = now  # it is not the peer's turn, or not ours to say so
             if self.flow.read_paused and self._progress.peer_has_closed():
                 self.abort()
         elif self._owed is not _Owed.NOTHING and stops:
@@ -183,16 +191,41 @@ class Connection(HttpToolsProtocol):
         if self._exchange is None or self.cycle.response_started:
             self.abort()
             return
-        self._exchange.end_body()
+        self._exchange.end_body(RequestTimeout("the body of the request stopped arriving"))
         self._parted_at = now
+
+    def _keeps_pace(self) -> bool:
+        """Whether the application times the body that arrives."""
+        return self._exchange is not None and self._exchange.keeps_pace
+
+    def _should_upgrade(self) -> bool:
+        """Whether this request becomes a WebSocket; any other way of asking for one is ignored, as RFC 9110 allows."""
+        names = {name for name, _ in self.headers}
+        plain = self.scope["method"] == "GET" and self.scope["http_version"] == "1.1"
+        body = b"transfer-encoding" in names or b"content-length" in names
+        return plain and not body and not self.answers and self._get_upgrade() == b"websocket"
+
+    def _upgrade(self, early: bytes) -> None:
+        """Hand the connection over; `early` is what came behind the head."""
+        if self._traffic.stop.begun.is_set():
+            self._part(ShuttingDown())
+            return
+        try:
+            upgrade = Upgrade(self.scope, self.url)
+        except InvalidRequest as refusal:
+            self._part(refusal)
+            return
+        self.connections.discard(self)
+        socket = WebSocketConnection(self._traffic, self.transport, upgrade, early)
+        self.transport.set_protocol(socket)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
         if self._traffic.stop.begun.is_set():
             cycle.keep_alive = False
-            self._exchange = Exchange(GOODBYE, cycle)
+            self._exchange = Exchange(GOODBYE, cycle, self._traffic.stop.begun)
         else:
-            self._exchange = Exchange(app, cycle)  # type: ignore[arg-type]  # two names for an ASGI application
+            self._exchange = Exchange(app, cycle, self._traffic.stop.begun)  # type: ignore[arg-type]  # two names for an ASGI application
         super()._start_asgi_task(cycle, self._exchange)  # type: ignore[arg-type]  # as above
 
     def _owe(self, owed: _Owed) -> None:
@@ -205,16 +238,20 @@ class Connection(HttpToolsProtocol):
         Where an answer is under way already there is no place for another.
         """
         answers = self.answers
+        if answers and self._owed is _Owed.BODY and self._exchange is not None and self._exchange.keeps_pace:
+            self._exchange.end_body(error)
+            return
         if answers and (self._owed is not _Owed.BODY or self.cycle.response_started):
             self.abort()
             return
         if self._exchange is not None and answers:
             self._exchange.detach()
+        self.transport.write(last_answer(error_response(error), self.server_state.default_headers))
+        self._linger()
+
+    def _linger(self) -> None:
+        """All is said: read no more than it takes for the peer to see it, although it still sends."""
         self._parted_at = self._now()
-        response = error_response(error)
-        headers = [*self.server_state.default_headers, *response.raw_headers, (b"connection", b"close")]
-        head = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
-        self.transport.write(STATUS_LINE[response.status_code] + head + b"\r\n" + bytes(response.body))
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()

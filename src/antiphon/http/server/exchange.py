@@ -1,12 +1,15 @@
 """One request and its answer, between uvicorn's cycle and the application: it tells the truth about who has left."""
 
+import asyncio
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import error_response
+from antiphon.http.live import PACE, STOPPING
 from antiphon.http.presence import PRESENCE, Presence
-from antiphon.vocabulary.errors import RequestTimeout, ShuttingDown
+from antiphon.vocabulary.errors import AntiphonError, ShuttingDown
 
 _DISCONNECT: Message = {"type": "http.disconnect"}
 
@@ -17,16 +20,21 @@ _REFUSED_BODY_BYTES = 64 * 1024 * 1024
 class Exchange:
     """The application as uvicorn calls it for one request."""
 
-    def __init__(self, app: ASGIApp, cycle: RequestResponseCycle) -> None:
+    def __init__(self, app: ASGIApp, cycle: RequestResponseCycle, stopping: asyncio.Event) -> None:
         self._app = app
         self._cycle = cycle
+        self._stopping = stopping
         self._presence = Presence()
-        self._is_overdue = False
+        self._fault: AntiphonError | None = None
+        self._rest = b""  # of a body that was ended: what had come of it
         self._was_told = False
+        self.keeps_pace = False
+        """Whether the application times the body, and the listener does not."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del receive, send  # these are the cycle's own
-        await self._app({**scope, PRESENCE: self._presence}, self._receive, self._send)
+        told = {PRESENCE: self._presence, STOPPING: self._stopping, PACE: self._take_pace}
+        await self._app({**scope, **told}, self._receive, self._send)
 
     def detach(self) -> None:
         """The client has left: nothing that is sent goes anywhere, and whoever receives or watches is told."""
@@ -34,24 +42,39 @@ class Exchange:
         self._cycle.message_event.set()
         self._presence.leave()
 
-    def end_body(self) -> None:
-        """The rest of the body is not waited for any more: whoever receives gets RequestTimeout."""
-        self._is_overdue = True
-        self._cycle.keep_alive = False
-        self._cycle.message_event.set()
+    def end_body(self, fault: AntiphonError) -> None:
+        """The rest of the body is not waited for any more: whoever receives gets what has come, and then `fault`."""
+        if self._fault is None:
+            self._fault = fault
+            self._rest = bytes(self._cycle.body)
+            self._cycle.keep_alive = False
+            self._cycle.message_event.set()
+
+    def _take_pace(self) -> None:
+        self.keeps_pace = True
+        if self._cycle.waiting_for_100_continue and not self._cycle.transport.is_closing():
+            self._cycle.waiting_for_100_continue = False
+            self._cycle.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     async def _receive(self) -> Message:
         if self._was_told:
             return _DISCONNECT
         message: Message = dict(await self._cycle.receive())
-        if self._is_overdue and message["type"] == "http.request" and message["more_body"]:
-            self._was_told = True
-            raise RequestTimeout("the body of the request stopped arriving")
-        return message
+        if self._fault is None or message["type"] != "http.request" or not message["more_body"]:
+            return message
+        if self._rest:
+            self._cycle.message_event.set()
+            rest, self._rest = self._rest, b""
+            return {**message, "body": rest}
+        self._was_told = True
+        raise self._fault
 
     async def _send(self, message: Message) -> None:
         if self._cycle.transport.is_closing():  # uvloop would raise where asyncio drops what is written
             self.detach()
+        is_last = message["type"] == "http.response.body" and not message.get("more_body", False)
+        if is_last and self.keeps_pace and self._cycle.more_body:
+            self._cycle.keep_alive = True  # uvicorn would close the connection over what the client still sends
         await self._cycle.send(message)  # type: ignore[arg-type]  # two names for ASGI's messages
 
 

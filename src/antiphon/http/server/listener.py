@@ -11,9 +11,10 @@ from email.utils import formatdate
 
 import uvicorn
 
-from antiphon.http.server.connection import STALL_S, Connection
+from antiphon.http.server.connection import Connection
 from antiphon.http.server.sockets import BACKLOG
-from antiphon.http.server.traffic import Traffic
+from antiphon.http.server.traffic import STALL_S, Traffic
+from antiphon.http.server.websocket import WebSocketConnection
 from antiphon.ports.clock import Clock, Timer
 from antiphon.ports.listener import Served
 
@@ -34,7 +35,7 @@ class HttpServer:
         config = uvicorn.Config(
             served.app,
             http=Connection,
-            ws="none",
+            ws="none",  # Connection hands over to ours
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -46,7 +47,7 @@ class HttpServer:
         self._tls = tls
         self._clock = clock
         self._stop = served.stop
-        self._traffic = Traffic(config, served.limits, served.stop, clock)
+        self._traffic = Traffic(config, served.app, served.limits, served.stop, clock)
         self._look_s = _look_s(served)
         self._next_look: Timer | None = None
         self._cut_at: float | None = None
@@ -108,8 +109,9 @@ class HttpServer:
         for connection in connections:
             connection.end()
 
-    def _connections(self) -> list[Connection]:
-        return [it for it in self._traffic.state.connections if isinstance(it, Connection)]
+    def _connections(self) -> list[Connection | WebSocketConnection]:
+        connections = list[object](self._traffic.state.connections)  # uvicorn's type names its own classes alone
+        return [it for it in connections if isinstance(it, Connection | WebSocketConnection)]
 
     def _abort_all(self) -> None:
         for connection in self._connections():

@@ -6,7 +6,13 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from antiphon.ports.clock import Clock
-from antiphon.ports.listener import PeerLimits, StopOrder
+from antiphon.ports.listener import AsgiApp, PeerLimits, StopOrder
+
+STALL_S = 0.25
+"""How long a peer of a server that stops may make no progress in what it sends or takes, in seconds."""
+
+LINGER_S = 2.0
+"""How long a refused peer may go on sending before its connection is aborted, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +20,7 @@ class Traffic:
     """The shared state; `state` is uvicorn's own set of connections and of the tasks that answer requests."""
 
     config: uvicorn.Config
+    app: AsgiApp
     limits: PeerLimits
     stop: StopOrder
     clock: Clock
