@@ -20,6 +20,12 @@ OPEN_PATH = "/health"
 
 ANY_ORIGIN = "*"
 
+SUBPROTOCOL = "realtime"
+"""What a WebSocket speaks that names its protocol: a browser that names one must be told that it is taken."""
+
+_KEY_SUBPROTOCOL = "openai-insecure-api-key."
+"""What OpenAI's clients in browsers put before their key, among the subprotocols: pages cannot set a header there."""
+
 _AUTHORITY = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]*)?")
 _WEB_ORIGIN = re.compile(r"https?://(?P<authority>[^/]+)")
 
@@ -45,6 +51,11 @@ def local_names(host: str, address: str) -> frozenset[str] | None:
     return frozenset({"localhost", host.lower()}) if _is_loopback(address) else None
 
 
+def agreed_subprotocol(scope: Scope) -> str | None:
+    """What a WebSocket of this scope is accepted with; never what carries a key."""
+    return SUBPROTOCOL if SUBPROTOCOL in scope.get("subprotocols", ()) else None
+
+
 def install_access(app: FastAPI, rules: AccessRules) -> None:
     """Ask this of every request, before its body is read and before its route is looked for."""
     if rules.api_keys:
@@ -58,12 +69,14 @@ def install_access(app: FastAPI, rules: AccessRules) -> None:
             expose_headers=("Retry-After", "Server-Timing"),
             allow_private_network=True,
         )
-    if rules.local_names is not None:
-        app.add_middleware(RefuseForeignPages, names=rules.local_names, origins=rules.cors_origins)
+    app.add_middleware(RefuseForeignPages, names=rules.local_names, origins=rules.cors_origins)
 
 
 class RequireKey:
-    """ASGI middleware: without one of the keys, as `Authorization: Bearer KEY`, nothing but `OPEN_PATH` is answered."""
+    """ASGI middleware: without one of the keys, as `Authorization: Bearer KEY`, nothing but `OPEN_PATH` is answered.
+
+    A WebSocket may bring it as a subprotocol, too.
+    """
 
     def __init__(self, app: ASGIApp, keys: Iterable[str]) -> None:
         self._app = app
@@ -78,20 +91,22 @@ class RequireKey:
 
     def _admits(self, scope: Scope) -> bool:
         """Compare with every key, whichever is right: the time that it takes tells nothing of them."""
-        given = next(_values(scope, b"authorization"), b"")
-        scheme, _, token = given.partition(b" ")
-        matches = [hmac.compare_digest(token.strip(), key) for key in self._keys]
-        return scheme.lower() == b"bearer" and any(matches)
+        token = _bearer_token(scope) or _subprotocol_token(scope)
+        matches = [hmac.compare_digest(token, key) for key in self._keys]
+        return any(matches)
 
 
 class RefuseForeignPages:
-    """ASGI middleware of a server that only its own machine can reach: pages of other sites get nothing done.
+    """ASGI middleware: pages of other sites get nothing done where a browser would let them.
 
-    A browser on this machine can reach it, too, whatever page it shows. A page whose name was made to lead here (DNS
-    rebinding) is known by its Host header, any other foreign page by its Origin, unless that is one of `origins`.
+    A browser on the server's machine can reach a server that only this machine can reach (`names`), whatever page it
+    shows. A page whose name was made to lead here (DNS rebinding) is known by its Host header, any other foreign page
+    by its Origin, unless that is one of `origins`. Elsewhere (`names` is None) browsers themselves keep foreign pages
+    from what they may not do, but for WebSockets: those open and can be read whatever CORS says, so they are refused to
+    every page that is neither listed nor served under the name that is called.
     """
 
-    def __init__(self, app: ASGIApp, names: Collection[str], origins: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, names: Collection[str] | None, origins: Collection[str]) -> None:
         self._app = app
         self._names = names
         self._origins = origins
@@ -104,25 +119,31 @@ class RefuseForeignPages:
             await error_response(refusal)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Forbidden | None:
-        if not all(self._is_local(host.decode("latin-1")) for host in _values(scope, b"host")):
+        is_local = self._names is not None
+        if not is_local and scope["type"] != "websocket":
+            return None
+        hosts = [host.decode("latin-1").lower() for host in _values(scope, b"host")]
+        if is_local and not all(self._is_local(host) for host in hosts):
             return Forbidden("this server is only called by a name of its own machine, such as localhost")
-        if not all(self._is_welcome(origin.decode("latin-1")) for origin in _values(scope, b"origin")):
+        if not all(self._is_welcome(origin.decode("latin-1"), hosts) for origin in _values(scope, b"origin")):
             return Forbidden("pages of this origin may not call this server; cors_origins lists those that may")
         return None
 
     def _is_local(self, authority: str) -> bool:
-        found = _AUTHORITY.fullmatch(authority.lower())
+        found = _AUTHORITY.fullmatch(authority)
         if found is None:
             return False
-        return (
-            _is_loopback(found["six"]) if found["six"] else found["name"] in self._names or _is_loopback(found["name"])
-        )
+        if found["six"]:
+            return _is_loopback(found["six"])
+        return found["name"] in (self._names or ()) or _is_loopback(found["name"])
 
-    def _is_welcome(self, origin: str) -> bool:
+    def _is_welcome(self, origin: str, hosts: Collection[str]) -> bool:
         if ANY_ORIGIN in self._origins or origin in self._origins:
             return True
-        page = _WEB_ORIGIN.fullmatch(origin)
-        return page is not None and self._is_local(page["authority"])
+        page = _WEB_ORIGIN.fullmatch(origin.lower())
+        if page is None:
+            return False
+        return page["authority"] in hosts if self._names is None else self._is_local(page["authority"])
 
 
 class _Cors(CORSMiddleware):
@@ -141,6 +162,16 @@ class _Cors(CORSMiddleware):
 def _values(scope: Scope, name: bytes) -> Iterator[bytes]:
     """What the header holds, each time that it stands there; Starlette's Headers takes several times as long."""
     return (value for key, value in scope["headers"] if key == name)
+
+
+def _bearer_token(scope: Scope) -> bytes:
+    scheme, _, token = next(_values(scope, b"authorization"), b"").partition(b" ")
+    return token.strip() if scheme.lower() == b"bearer" else b""
+
+
+def _subprotocol_token(scope: Scope) -> bytes:
+    offers = (offer for offer in scope.get("subprotocols", ()) if offer.startswith(_KEY_SUBPROTOCOL))
+    return next(offers, "").removeprefix(_KEY_SUBPROTOCOL).encode()
 
 
 def _is_loopback(address: str) -> bool:
