@@ -141,6 +141,7 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
                 device=config.device,
                 lazy_load=config.lazy_load,
                 isolation=config.isolation,
+                live=config.live_limits(),
             ),
             management=config.ui_management,
         ),
@@ -221,10 +222,12 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
 
 
 def _peer_limits(config: ServerConfig) -> PeerLimits:
+    live = [config.live_limits(), *(it.live for it in config.registrations())]
     return PeerLimits(
         header_timeout_s=config.header_timeout_ms / 1000,
         body_timeout_s=config.body_timeout_ms / 1000,
         send_timeout_s=config.send_timeout_ms / 1000,
         keep_alive_s=config.keep_alive_ms / 1000,
         max_connections=config.max_connections,
+        max_message_bytes=max(it.max_chunk_bytes for it in live),
     )

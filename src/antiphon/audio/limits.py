@@ -9,6 +9,11 @@ FIELD = "file"
 """The request field that every refusal of audio names."""
 
 
+MIN_RATE_HZ = 1_000
+MAX_RATE_HZ = 768_000
+MAX_CHANNELS = 32
+
+
 @dataclass(frozen=True, slots=True)
 class DecodeLimits:
     """The bounds on decoded audio. Each is tested on a header's claim or a count, before anything is allocated for it.
@@ -20,9 +25,9 @@ class DecodeLimits:
     """
 
     max_seconds: float
-    min_rate: int = 1_000
-    max_rate: int = 768_000
-    max_channels: int = 32
+    min_rate: int = MIN_RATE_HZ
+    max_rate: int = MAX_RATE_HZ
+    max_channels: int = MAX_CHANNELS
     max_bytes: int = 6 * 1024**3
 
     def check_format(self, rate: int, channels: int) -> None:

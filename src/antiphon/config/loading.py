@@ -10,10 +10,17 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from antiphon.config.files import read_object
-from antiphon.config.schema import ListenerConfig, ModelConfig, ServerConfig, Surroundings, usable_cores
+from antiphon.config.schema import (
+    ListenerConfig,
+    LiveIngestConfig,
+    ModelConfig,
+    ServerConfig,
+    Surroundings,
+    usable_cores,
+)
 from antiphon.config.wording import shown, shown_path, shown_place, unknown_field
 from antiphon.vocabulary.errors import ConfigError, InvalidRequest
-from antiphon.vocabulary.spec import Registration
+from antiphon.vocabulary.spec import LiveLimits, Registration
 from antiphon.vocabulary.states import Isolation
 
 NO_FLAGS: Mapping[str, object] = MappingProxyType({})
@@ -37,7 +44,13 @@ def build_config(data: Mapping[str, object], *, source: str, base: Path, paralle
 
 
 def model_registration(
-    data: Mapping[str, object], *, parallel_jobs: bool, device: str, lazy_load: bool, isolation: Isolation
+    data: Mapping[str, object],
+    *,
+    parallel_jobs: bool,
+    device: str,
+    lazy_load: bool,
+    isolation: Isolation,
+    live: LiveLimits,
 ) -> Registration:
     """Validate one model that a client registers; its relative paths start at the working folder.
 
@@ -51,7 +64,8 @@ def model_registration(
         place = fault["loc"][:2]
         message = f"{shown_place(place)}: {_explained({**fault, 'loc': ('models', 0, *place)})}"
         raise InvalidRequest(message, param=str(place[0])) from error
-    return model.to_registration(device=device, lazy_load=lazy_load, isolation=isolation, cores=usable_cores())
+    cores = usable_cores()
+    return model.to_registration(device=device, lazy_load=lazy_load, isolation=isolation, cores=cores, live=live)
 
 
 def _from_working_folder(name: str, value: object) -> object:
@@ -72,7 +86,8 @@ def _validated(
         return ServerConfig.model_validate(dict(data), context=surroundings)
     except ValidationError as error:
         fault = _first(error)
-        place = fault["loc"][:3]  # below options, pydantic mixes names of types into the place
+        depth = 4 if "live_ingest" in fault["loc"][:3] else 3  # below options, pydantic mixes names of types in
+        place = fault["loc"][:depth]
         subject = _flag(str(place[0])) if place[0] in flags else f"{source}: {shown_place(place)}"
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         raise ConfigError(f"{subject}: {_explained(fault)}{more}") from error
@@ -121,8 +136,10 @@ def _described(place: tuple[int | str, ...]) -> tuple[type[BaseModel], str]:
     match place:
         case ("models", int()):
             return ModelConfig, "an object that describes a model"
+        case (*_, "live_ingest", str(name)):
+            schema: type[BaseModel] = LiveIngestConfig
         case ("models", int(), str(name), *_):
-            schema: type[BaseModel] = ModelConfig
+            schema = ModelConfig
         case ("listeners", int()):
             return ListenerConfig, "an object that describes a listener"
         case ("listeners", int(), str(name), *_):

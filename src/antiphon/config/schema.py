@@ -6,7 +6,7 @@ Each field's description ends the sentence "wanted ..." of the error that refuse
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,13 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, fi
 
 from antiphon.config.paths import absolute_path, existing_path, folder_path
 from antiphon.config.wording import shown
-from antiphon.vocabulary.spec import MAX_SLOTS, ModelSpec, Registration
+from antiphon.vocabulary.spec import MAX_SLOTS, LiveLimits, ModelSpec, Registration
 from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Mode, Task
 
 MAX_ID_LENGTH = 200
 _ID = f"1 to {MAX_ID_LENGTH} printable characters, no space at either end, no empty, '.' or '..' part between slashes"
 _OPTIONS = "an object of JSON values with finite numbers"
+_LIVE = "an object with limits of live audio"
 _KEYS = "a list of API keys, each of 1 or more visible ASCII characters"
 _ORIGINS = "'', '*', or origins like https://example.org with commas between them"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/,*]+")
@@ -46,6 +47,25 @@ class Surroundings:
 
     base: Path
     parallel_jobs: bool
+
+
+class LiveIngestConfig(BaseModel):
+    """The limits of live audio; what a model leaves out is the server's."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    idle_timeout_ms: _OwnLimit = None
+    total_timeout_ms: _OwnLimit = None
+    max_body_bytes: int | None = Field(default=None, ge=0, le=_LARGEST, description="bytes, 0 or more (0 = no limit)")
+    max_chunk_bytes: int | None = Field(default=None, ge=1, le=_LARGEST, description="bytes, 1 or more")
+    send_timeout_ms: _OwnLimit = None
+
+    def limits(self, defaults: LiveLimits) -> LiveLimits:
+        """The limits as the runtime has them, completed with these."""
+        given = self.model_dump(exclude_none=True)
+        in_ms = [name for name in given if name.endswith("_ms")]
+        seconds = {f"{name.removesuffix('_ms')}_s": given.pop(name) / 1000 for name in in_ms}
+        return replace(defaults, **given, **seconds)
 
 
 class ModelConfig(BaseModel):
@@ -76,6 +96,7 @@ class ModelConfig(BaseModel):
     isolation: Isolation | None = Field(default=None, strict=False, description=f"one of {', '.join(Isolation)}")
     load_options: _Options = {}
     session_options: _Options = {}
+    live_ingest: LiveIngestConfig = Field(default=LiveIngestConfig(), description=_LIVE)
 
     @field_validator("slots", mode="before")
     @classmethod
@@ -108,7 +129,9 @@ class ModelConfig(BaseModel):
             raise ValueError(f"wanted {_OPTIONS}; found NaN or infinity") from error
         return value
 
-    def to_registration(self, *, device: str, lazy_load: bool, isolation: Isolation, cores: int) -> Registration:
+    def to_registration(
+        self, *, device: str, lazy_load: bool, isolation: Isolation, cores: int, live: LiveLimits
+    ) -> Registration:
         """Complete this model with the server's defaults; `threads` left out is `cores` shared out among the slots."""
         spec = ModelSpec(
             id=self.id,
@@ -131,6 +154,7 @@ class ModelConfig(BaseModel):
             self.run_timeout_ms,
             self.load_timeout_ms,
             self.teardown_timeout_ms,
+            self.live_ingest.limits(live),
         )
 
 
@@ -192,6 +216,7 @@ class ServerConfig(BaseModel):
     send_timeout_ms: _Milliseconds = 30_000
     keep_alive_ms: _Milliseconds = 75_000
     max_connections: _Count = 1000
+    live_ingest: LiveIngestConfig = Field(default=LiveIngestConfig(), description=_LIVE)
     drain_timeout_ms: _Milliseconds = 30_000
     listeners: tuple[ListenerConfig, ...] = Field(default=(), strict=False, description="a list of listeners")
     models: tuple[ModelConfig, ...] = Field(default=(), strict=False, description="a list of models")
@@ -240,11 +265,17 @@ class ServerConfig(BaseModel):
 
     def registrations(self) -> tuple[Registration, ...]:
         """The models, each completed with this server's defaults and this machine's cores."""
-        cores = usable_cores()
+        cores, live = usable_cores(), self.live_limits()
         return tuple(
-            model.to_registration(device=self.device, lazy_load=self.lazy_load, isolation=self.isolation, cores=cores)
+            model.to_registration(
+                device=self.device, lazy_load=self.lazy_load, isolation=self.isolation, cores=cores, live=live
+            )
             for model in self.models
         )
+
+    def live_limits(self) -> LiveLimits:
+        """The limits of live audio for models that have none of their own."""
+        return self.live_ingest.limits(LiveLimits())
 
 
 def usable_cores() -> int:

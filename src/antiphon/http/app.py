@@ -8,6 +8,7 @@ from antiphon import __version__
 from antiphon.http.access import AccessRules, install_access
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import ERROR_SCHEMA, install
+from antiphon.http.routes.live import add_live_routes
 from antiphon.http.routes.management import add_management_routes
 from antiphon.http.routes.models import add_model_routes
 from antiphon.http.routes.packages import add_package_routes
@@ -62,6 +63,7 @@ def create_app(services: Services, limits: HttpLimits, access: AccessRules = _OP
     # On the application's own router: an included one is matched in a second round. What is asked most comes first.
     add_speech_routes(app.router, services.speech, text_bytes)
     add_transcription_routes(app.router, services.transcription, body_bytes, roots)
+    add_live_routes(app.router, services.transcription)
     add_task_routes(app.router, services.tasks, body_bytes, roots)
     add_model_routes(app.router, services.models)
     add_management_routes(app.router, services.models)

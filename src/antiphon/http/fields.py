@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import BinaryIO, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 
 from antiphon.http.schemas import MAX_TIMEOUT_MS, AudioData
 from antiphon.service.audio_source import from_base64, from_path
@@ -68,17 +68,17 @@ def called(names: Mapping[str, str]) -> Iterator[None]:
         raise type(refusal)(refusal.message, param=names[refusal.param]) from refusal
 
 
-def busy_timeout_ms(request: Request, in_body: int | None = None) -> int | None:
+def busy_timeout_ms(request: HTTPConnection, in_body: int | None = None) -> int | None:
     """The longest wait for a slot, in milliseconds: what the body asks for, else the query; 0 is no bound."""
     return _timeout_ms(request, "busy_timeout_ms", in_body)
 
 
-def run_timeout_ms(request: Request, in_body: int | None = None) -> int | None:
+def run_timeout_ms(request: HTTPConnection, in_body: int | None = None) -> int | None:
     """The longest time without progress in the engine, in milliseconds, as `busy_timeout_ms` is found."""
     return _timeout_ms(request, "run_timeout_ms", in_body)
 
 
-def _timeout_ms(request: Request, name: str, in_body: int | None) -> int | None:
+def _timeout_ms(request: HTTPConnection, name: str, in_body: int | None) -> int | None:
     if not request.scope["query_string"]:
         return in_body
     in_query = integer(request.query_params.get(name), name, 0, MAX_TIMEOUT_MS)

@@ -22,14 +22,15 @@ def stopping(scope: Scope) -> asyncio.Event:
     return asyncio.Event() if event is None else event
 
 
-def take_pace(scope: Scope) -> None:
+def take_pace(scope: Scope, max_chunk_bytes: int = 0) -> None:
     """Take the timing of this request's body over, and have a client that waits to be asked for it begin.
 
     From here on the listener's limit of a body that stalls is off, also while the server stops. A body that breaks
-    raises InvalidRequest from `receive`, also under an answer that has begun; a client that leaves is an
-    `http.disconnect`, and neither is the body's end. An answer that ends before its body does reaches the client
+    raises InvalidRequest from `receive`, also under an answer that has begun, and one with a chunk of more than
+    `max_chunk_bytes` (0 is no limit) TooLarge; a client that leaves is an `http.disconnect`, and none of these is the
+    body's end. An answer that ends before its body does reaches the client
     whole, and the connection ends with it.
     """
-    take: Callable[[], None] | None = scope.get(PACE)
+    take: Callable[[int], None] | None = scope.get(PACE)
     if take is not None:
-        take()
+        take(max_chunk_bytes)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import Receive
+from starlette.types import Receive, Scope
 
 T = TypeVar("T")
 
@@ -47,19 +47,40 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
     A client that leaves cancels `work`, which takes its claim out of a queue or tells its engine; for one that has left
     already it does not begin. Raises Starlette's ClientDisconnect then.
     """
+    with _presence_of(request) as presence:
+        return await _while_present(presence, work)
+
+
+async def while_present(scope: Scope, work: Coroutine[Any, Any, T]) -> T:
+    """Do as `while_connected` for a client that still sends, which only its listener can tell of.
+
+    Where that does not, nothing is known before the client is listened to.
+    """
+    return await _while_present(scope.get(PRESENCE) or Presence(), work)
+
+
+async def until_left(scope: Scope) -> None:
+    """Return once the listener tells that the client has left; never where it tells nothing."""
+    left = asyncio.Event()
+    presence: Presence = scope.get(PRESENCE) or Presence()
+    with presence.telling(left.set):
+        if not presence.has_left():
+            await left.wait()
+
+
+async def _while_present(presence: Presence, work: Coroutine[Any, Any, T]) -> T:
     task = asyncio.current_task()
     assert task is not None
-    with _presence_of(request) as presence:
-        if presence.has_left():
-            work.close()
-            raise ClientDisconnect
-        try:
-            with presence.telling(task.cancel):
-                return await work
-        except asyncio.CancelledError:
-            if presence.has_left() and task.uncancel() == 0:
-                raise ClientDisconnect from None
-            raise
+    if presence.has_left():
+        work.close()
+        raise ClientDisconnect
+    try:
+        with presence.telling(task.cancel):
+            return await work
+    except asyncio.CancelledError:
+        if presence.has_left() and task.uncancel() == 0:
+            raise ClientDisconnect from None
+        raise
 
 
 async def until_disconnect(receive: Receive) -> None:

@@ -178,3 +178,26 @@ _RUN_TIMEOUT_IN_QUERY = {
     "description": "longest run without progress, in milliseconds; 0 = the configured one. As `busy_timeout_ms`",
     "schema": {"type": "integer", "minimum": 0, "maximum": MAX_TIMEOUT_MS},
 }
+
+
+def live_operation() -> dict[str, Any]:  # OpenAPI's own type
+    """Describe the route of live audio, which takes raw samples and has all else in its query."""
+    content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+    return {
+        "parameters": [*_LIVE_IN_QUERY, _TIMEOUT_IN_QUERY, _RUN_TIMEOUT_IN_QUERY],
+        "requestBody": {"required": True, "content": content},
+    }
+
+
+def _in_query(name: str, description: str, schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
+    return {"name": name, "in": "query", "required": required, "description": description, "schema": schema}
+
+
+_LIVE_IN_QUERY = [
+    _in_query("model", "the model that listens", {"type": "string"}, required=True),
+    _in_query("sample_rate", "frames a second", {"type": "integer", "default": 16_000}),
+    _in_query("channels", "interleaved channels, which are mixed", {"type": "integer", "default": 1}),
+    _in_query("sample_format", "how samples are written", {"enum": ["s16le", "f32le"], "default": "s16le"}),
+    _in_query("language", "what is spoken, as an ISO 639-1 code", {"type": "string"}),
+    _in_query("prompt", "a text that the transcript follows on from", {"type": "string"}),
+]

@@ -47,10 +47,14 @@ class OwningResponse(Response):
         del error
         return None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def until_left(self, scope: Scope, receive: Receive) -> None:
+        """Return once the client has left."""
         del scope
+        await until_disconnect(receive)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = asyncio.ensure_future(self._send(send))
-        watching = asyncio.ensure_future(until_disconnect(receive))
+        watching = asyncio.ensure_future(self.until_left(scope, receive))
         try:
             await asyncio.wait((sending, watching), return_when=asyncio.FIRST_COMPLETED)
         finally:

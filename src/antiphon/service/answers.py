@@ -3,6 +3,7 @@
 from typing import Generic, Self, TypeVar
 
 from antiphon.runtime.api import OpenStream, Timing
+from antiphon.vocabulary.tasks import Task
 
 T = TypeVar("T")
 
@@ -22,6 +23,11 @@ class LeasedAnswer(Generic[T]):
     def sample_rate(self) -> int:
         """The rate of the audio that comes, and of positions and spans, in Hz."""
         return self._stream.facts.sample_rate
+
+    @property
+    def task(self) -> Task:
+        """What the model that answers is for."""
+        return self._stream.facts.task
 
     def __aiter__(self) -> Self:
         return self

@@ -12,6 +12,7 @@ from antiphon.service.binding import require_language, require_options, require_
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.languages import base_language
+from antiphon.vocabulary.spec import LiveLimits
 from antiphon.vocabulary.tasks import Interface, OptionValue, StreamEvent, Task, TaskRequest, TaskResult
 
 T = TypeVar("T")
@@ -98,6 +99,10 @@ class TranscriptionService:
         """
         inference = _inference(order, self._request(order), Interface.STREAMING, (Task.ASR, Task.DIAR))
         return TranscriptStream(await self._runtime.open_stream(replace(inference, live=audio)), 0.0)
+
+    def live_limits(self, model_id: str) -> LiveLimits:
+        """What bounds a model's live audio; raises ModelNotFound."""
+        return self._runtime.view(model_id).registration.live
 
     async def batch(self, order: TranscriptionOrder, bodies: Sequence[BinaryIO]) -> "TranscriptBatch":
         """Decode all, then begin one native batch in one slot; it holds the slot, so close it."""

@@ -31,6 +31,24 @@ class ModelSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveLimits:
+    """How long live audio may take, and how much of it there may be; 0 is no limit, but for a chunk's.
+
+    `idle_timeout_s` is the longest without any audio, `total_timeout_s` runs from the first that is taken to the end of
+    the last, `send_timeout_s` is the longest that a client may take over one event. A chunk is what comes at once.
+    """
+
+    idle_timeout_s: float = 30.0
+    total_timeout_s: float = 600.0
+    max_body_bytes: int = 512 * 1024 * 1024
+    max_chunk_bytes: int = 8 * 1024 * 1024
+    send_timeout_s: float = 30.0
+
+
+_LIVE_LIMITS = LiveLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class Registration:
     """A model as the server was told of it: what the engine needs, and the server's policy for it.
 
@@ -46,6 +64,7 @@ class Registration:
     run_timeout_ms: int | None = None
     load_timeout_ms: int | None = None
     teardown_timeout_ms: int | None = None
+    live: LiveLimits = _LIVE_LIMITS
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,16 +17,15 @@ from antiphon.http.routing import post
 from antiphon.http.schemas import MAX_SEED, MAX_TIMEOUT_MS, TranscriptionBody, form_operation, operation
 from antiphon.http.streaming import SSE_END, EventResponse, event, json_answer
 from antiphon.http.timing import timing_header, timing_json
+from antiphon.http.transcript_events import ServerSentTranscript, TranscriptEvents
 from antiphon.service.transcription import (
     Transcript,
     TranscriptBatch,
     TranscriptionOrder,
     TranscriptionService,
-    TranscriptStream,
 )
 from antiphon.transcripts.verbose import verbose_json
 from antiphon.vocabulary.errors import InvalidRequest
-from antiphon.vocabulary.tasks import Final, TextDelta
 
 
 class TranscriptFormat(StrEnum):
@@ -88,7 +87,7 @@ def add_transcription_routes(
 async def _answer(service: TranscriptionService, call: _Call, audio: BinaryIO) -> Response:
     if call.stream:
         stream = await service.stream(call.order, audio)
-        return EventResponse(_TranscriptEvents(stream), timing_header(stream.timing, run=False))
+        return EventResponse(ServerSentTranscript(TranscriptEvents(stream)), timing_header(stream.timing, run=False))
     return await service.transcribe(call.order, audio, _renderer(call))
 
 
@@ -191,27 +190,3 @@ class _BatchEvents:
 
     async def aclose(self) -> None:
         await self._batch.aclose()
-
-
-class _TranscriptEvents:
-    """A transcript as OpenAI's events: the joined deltas are the text of `done`."""
-
-    def __init__(self, stream: TranscriptStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        text = ""
-        async for found in self._stream:
-            match found:
-                case TextDelta(text=piece):
-                    yield event({"type": "transcript.text.delta", "delta": piece})
-                case Final(result):
-                    text = result.text or ""
-                case _:
-                    pass
-        await self._stream.aclose()  # the timing is complete, and the slot free, before `done` says so
-        yield event({"type": "transcript.text.done", "text": text, "timing": timing_json(self._stream.timing)})
-        yield SSE_END
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()

@@ -112,10 +112,17 @@ class Connection(HttpToolsProtocol):
         self._unframed_bytes = 0
         self._owe(_Owed.BODY)
 
+    def on_chunk_header(self) -> None:
+        """A chunk of its body begins."""
+        if self._exchange is not None:
+            self._exchange.begin_chunk()
+
     def on_body(self, body: bytes) -> None:
         """A piece of its body."""
         self._unframed_bytes = 0
         super().on_body(body)
+        if self._exchange is not None:
+            self._exchange.count(len(body))
 
     def on_message_complete(self) -> None:
         """It is whole."""

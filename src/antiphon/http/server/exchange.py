@@ -9,7 +9,7 @@ from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import error_response
 from antiphon.http.live import PACE, STOPPING
 from antiphon.http.presence import PRESENCE, Presence
-from antiphon.vocabulary.errors import AntiphonError, ShuttingDown
+from antiphon.vocabulary.errors import AntiphonError, ShuttingDown, TooLarge
 
 _DISCONNECT: Message = {"type": "http.disconnect"}
 
@@ -30,6 +30,9 @@ class Exchange:
         self._was_told = False
         self.keeps_pace = False
         """Whether the application times the body, and the listener does not."""
+        self._max_chunk_bytes = 0
+        self._chunk_bytes = 0
+        self._largest_bytes = 0  # of all chunks so far: some may come before the application says what it takes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del receive, send  # these are the cycle's own
@@ -50,8 +53,24 @@ class Exchange:
             self._cycle.keep_alive = False
             self._cycle.message_event.set()
 
-    def _take_pace(self) -> None:
+    def begin_chunk(self) -> None:
+        """The body goes on with a new chunk."""
+        self._chunk_bytes = 0
+
+    def count(self, size_bytes: int) -> None:
+        """So much more has come of the chunk; one over the application's limit is the last that counts."""
+        self._chunk_bytes += size_bytes
+        self._largest_bytes = max(self._largest_bytes, self._chunk_bytes)
+        self._check_chunk()
+
+    def _check_chunk(self) -> None:
+        if 0 < self._max_chunk_bytes < self._largest_bytes:
+            self.end_body(TooLarge(f"a chunk of the body is larger than the limit of {self._max_chunk_bytes} bytes"))
+
+    def _take_pace(self, max_chunk_bytes: int) -> None:
         self.keeps_pace = True
+        self._max_chunk_bytes = max_chunk_bytes
+        self._check_chunk()
         if self._cycle.waiting_for_100_continue and not self._cycle.transport.is_closing():
             self._cycle.waiting_for_100_continue = False
             self._cycle.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
