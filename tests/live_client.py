@@ -8,6 +8,8 @@ from urllib.parse import urlencode, urlsplit
 
 from server_process import HANG_GUARD_S
 
+_BUFFER_BYTES = 4096
+
 LIVE = "/v1/audio/transcriptions/live"
 
 
@@ -75,9 +77,12 @@ class LiveClient:
 
 @contextmanager
 def live_client(url: str, *fields: str, **query: object) -> Iterator[LiveClient]:
-    """Begin a session; `fields` are further lines of the head."""
+    """Begin a session; `fields` are further lines of the head. The kernel keeps little for one that does not read."""
     place = urlsplit(url)
-    with socket.create_connection((place.hostname or "", place.port or 0), timeout=HANG_GUARD_S) as connection:
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
+        connection.settimeout(HANG_GUARD_S)
+        connection.connect((place.hostname, place.port))
         head = [f"POST {LIVE}?{urlencode(query)} HTTP/1.1", f"Host: {place.netloc}", "Transfer-Encoding: chunked"]
         connection.sendall("\r\n".join([*head, *fields, "", ""]).encode())
         with closing(LiveClient(connection)) as client:

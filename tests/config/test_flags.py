@@ -85,6 +85,8 @@ def written_default(field: str, schema: type[ServerConfig] | type[ModelConfig]) 
         "tls_cert": "none",
         "tls_key": "none",
     }
+    if field == "live_ingest":
+        return "none" if schema is ServerConfig else "the server's"
     if info.is_required():
         return "required"
     return words[field] if info.default is None else json.dumps(info.default)

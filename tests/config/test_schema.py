@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from antiphon.config import ServerConfig, build_config
-from antiphon.vocabulary.spec import ModelSpec, Registration
+from antiphon.vocabulary.spec import LiveLimits, ModelSpec, Registration
 from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Mode, Task
 
@@ -53,6 +53,7 @@ def test_an_empty_object_takes_every_default(load: Load) -> None:
         "keep_alive_ms": 75_000,
         "max_connections": 1000,
         "drain_timeout_ms": 30_000,
+        "live_ingest": None,
         "listeners": (),
         "models": (),
     }
@@ -108,7 +109,9 @@ def test_threads_left_out_are_the_cores_shared_among_the_slots(
     load_model: Load, cores: int, slots: int, threads: int
 ) -> None:
     (model,) = load_model(parallel_jobs=True, slots=slots).models
-    registration = model.to_registration(device="cpu", lazy_load=False, isolation=Isolation.THREAD, cores=cores)
+    registration = model.to_registration(
+        device="cpu", lazy_load=False, isolation=Isolation.THREAD, cores=cores, live=LiveLimits()
+    )
     assert registration.spec.threads == threads
 
 
@@ -318,3 +321,28 @@ def test_options_that_are_nested_without_end_are_refused(load_model: Load, refus
     assert line == (
         "server.json: models[0].load_options: wanted an object of JSON values with finite numbers; found a list"
     )
+
+
+def test_live_limits_are_the_servers_where_a_model_has_none(load: Load) -> None:
+    model = {"id": "a", "family": "controlled", "path": "models/a", "task": "asr"}
+    own = {**model, "id": "b", "live_ingest": {"idle_timeout_ms": 0}}
+    config = load({"live_ingest": {"idle_timeout_ms": 5000, "max_chunk_bytes": 1000}, "models": [model, own]})
+    assert config.live_limits() == LiveLimits(idle_timeout_s=5, max_chunk_bytes=1000)
+    assert [it.live for it in config.registrations()] == [
+        LiveLimits(idle_timeout_s=5, max_chunk_bytes=1000),
+        LiveLimits(idle_timeout_s=0, max_chunk_bytes=1000),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"max_chunk_bytes": 0}, "max_chunk_bytes: wanted bytes, 1 or more; found 0"),
+        ({"idle_timeout_ms": -1}, "idle_timeout_ms: wanted whole milliseconds, 0 or more (0 = no limit); found -1"),
+        ({"idle_timeout_s": 1}, "idle_timeout_s: unknown field; did you mean idle_timeout_ms?"),
+    ],
+    ids=["too small", "negative", "unknown"],
+)
+def test_a_bad_live_limit_is_named(load: Load, load_model: Load, refusal: Refusal, fields: dict, said: str) -> None:
+    assert refusal(load, {"live_ingest": fields}) == f"server.json: live_ingest.{said}"
+    assert refusal(load_model, live_ingest=fields) == f"server.json: models[0].live_ingest.{said}"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from starlette.routing import WebSocketRoute
 
 from antiphon.bootstrap import assemble
 from antiphon.config import build_config
@@ -47,8 +48,10 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
 def test_the_api_page_has_a_heading_for_every_route() -> None:
     config = build_config({}, source="this test", base=ROOT, parallel_jobs=True)
     assembly = assemble(config, AdapterFinder(), parallel_jobs=True)
-    paths: dict[str, dict[str, object]] = assembly.app().openapi()["paths"]
+    app = assembly.app()
+    paths: dict[str, dict[str, object]] = app.openapi()["paths"]
     assembly.codec.close()
     routes = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
+    routes |= {f"WS {route.path}" for route in app.routes if isinstance(route, WebSocketRoute)}  # OpenAPI has none
     headings = set(_HEADING.findall(_prose(ROOT / "docs" / "api.md")))
     assert {heading for heading in headings if re.match(r"[A-Z]+ /", heading)} == routes

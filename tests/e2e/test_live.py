@@ -3,6 +3,7 @@
 import json
 import random
 import signal
+from contextlib import ExitStack, suppress
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -39,10 +40,10 @@ def session(server, **query):
 
 
 def settled(server):
-    """The slots are free and the next request is served."""
+    """The slots become free and the next request is served."""
     assert server.transcribe().status_code == 200
-    status = server.client.get("/v1/status").json()["models"]
-    assert all(not model["leases"] and not model["queue"] for model in status)
+    while any(it["leases"] or it["queue"] for it in server.client.get("/v1/status").json()["models"]):
+        pass
 
 
 def socket_to(server, **query):
@@ -252,6 +253,24 @@ def test_a_stop_ends_live_sessions_and_lets_other_work_go_on(tmp_path):
         assert other.result().status_code == 200
 
 
+def test_sessions_that_vanish_stall_or_never_read_free_their_slots_by_their_limits(tmp_path):
+    limits = {"idle_timeout_ms": 300, "send_timeout_ms": 300}
+    with (
+        controlled_server(tmp_path, parallel=True, live_ingest=limits, busy_timeout_ms=0) as server,
+        ExitStack() as open_,
+    ):
+        server.checkpoints["asr"].set("live.echo", "1")  # a sample is answered by far more bytes than it has
+        for number in range(20):
+            client = open_.enter_context(session(server))
+            if number % 10 == 9:
+                server.threads.submit(speak_and_never_read, client)
+                continue
+            client.say(TENTH[:20])
+            if number % 2:
+                client.leave()
+        settled(server)
+
+
 def test_a_websocket_hears_and_answers_at_once(server):
     with socket_to(server) as socket:
         socket.send(TENTH[:1601])
@@ -314,6 +333,13 @@ def test_a_websocket_is_refused_as_a_request_is(server, query, status):
         pass
     assert refused.value.response.status_code == status
     assert json.loads(refused.value.response.body)["error"]["type"] in ("invalid_request_error", "not_found_error")
+
+
+def speak_and_never_read(client):
+    """Say what is answered by more than any buffer holds."""
+    with suppress(OSError):  # it is let go of in the middle
+        for _ in range(200):
+            client.say(TENTH)
 
 
 def closed(socket) -> int:

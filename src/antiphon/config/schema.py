@@ -96,7 +96,7 @@ class ModelConfig(BaseModel):
     isolation: Isolation | None = Field(default=None, strict=False, description=f"one of {', '.join(Isolation)}")
     load_options: _Options = {}
     session_options: _Options = {}
-    live_ingest: LiveIngestConfig = Field(default=LiveIngestConfig(), description=_LIVE)
+    live_ingest: LiveIngestConfig | None = Field(default=None, description=_LIVE)
 
     @field_validator("slots", mode="before")
     @classmethod
@@ -154,7 +154,7 @@ class ModelConfig(BaseModel):
             self.run_timeout_ms,
             self.load_timeout_ms,
             self.teardown_timeout_ms,
-            self.live_ingest.limits(live),
+            live if self.live_ingest is None else self.live_ingest.limits(live),
         )
 
 
@@ -216,8 +216,8 @@ class ServerConfig(BaseModel):
     send_timeout_ms: _Milliseconds = 30_000
     keep_alive_ms: _Milliseconds = 75_000
     max_connections: _Count = 1000
-    live_ingest: LiveIngestConfig = Field(default=LiveIngestConfig(), description=_LIVE)
     drain_timeout_ms: _Milliseconds = 30_000
+    live_ingest: LiveIngestConfig | None = Field(default=None, description=_LIVE)
     listeners: tuple[ListenerConfig, ...] = Field(default=(), strict=False, description="a list of listeners")
     models: tuple[ModelConfig, ...] = Field(default=(), strict=False, description="a list of models")
 
@@ -275,7 +275,7 @@ class ServerConfig(BaseModel):
 
     def live_limits(self) -> LiveLimits:
         """The limits of live audio for models that have none of their own."""
-        return self.live_ingest.limits(LiveLimits())
+        return LiveLimits() if self.live_ingest is None else self.live_ingest.limits(LiveLimits())
 
 
 def usable_cores() -> int:
