@@ -1,6 +1,7 @@
 """The installed voice speaks what it should, the same on every slot, and refuses what cannot be spoken."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -30,6 +31,13 @@ def speak(session: PiperSession, text: str, seed: int = 0, **options: OptionValu
 def sound(audio: Pcm | None) -> bytes:
     assert audio is not None
     return audio.samples.tobytes()
+
+
+def sounds_of(session: PiperSession, text: str) -> list[bytes]:
+    """What each piece of a stream sounds like, at four times the speed."""
+    request = TaskRequest(text=text, options={"speed": 4})
+    session.prepare(request)
+    return [sound(event.pcm) for event in session.stream(request, None) if isinstance(event, AudioDelta)]
 
 
 def samples(audio: Pcm) -> NDArray[np.float32]:
@@ -219,6 +227,39 @@ def test_a_stream_has_a_piece_for_each_sentence(piper: PiperSession) -> None:
     sounds = [sound(delta.pcm) for delta in deltas if isinstance(delta, AudioDelta)]
     assert len(sounds) == len(deltas) == 3
     assert b"".join(sounds) == sound(piper.run(request).audio)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Dr. Smith met J. R. Miller at No. 5.",
+        "Wait... what?",
+        "The U.S. Army paid $3.50 at 10:30 a.m. exactly.",
+        "1. First item.",
+        "(It was late.)",
+    ],
+)
+def test_a_sentence_with_stops_in_it_is_one_piece(piper: PiperSession, text: str) -> None:
+    assert len(sounds_of(piper, text)) == 1
+
+
+def test_a_long_sentence_is_heard_before_all_of_it_is_made(piper: PiperSession) -> None:
+    text = "we went along the river, and over the hill, " * 20
+    first, *others = sounds_of(piper, text)
+    assert others
+    assert len(first) < 0.5 * sum(map(len, others))
+
+
+def test_where_a_long_sentence_is_cut_there_is_no_click(piper: PiperSession) -> None:
+    parts = [np.frombuffer(part, np.float32) for part in sounds_of(piper, "and so it goes on and on " * 30)]
+    assert len(parts) > 2
+    assert max(abs(float(after[0] - before[-1])) for before, after in pairwise(parts)) < 0.005
+
+
+def test_silence_follows_no_part_of_a_sentence(piper: PiperSession) -> None:
+    text = "we went along the river, and over the hill, " * 6 + "and home."
+    added = speak(piper, text, sentence_silence=0.5, speed=4).frames - speak(piper, text, speed=4).frames
+    assert added == 0.5 * piper.sample_rate
 
 
 def test_a_voice_takes_no_live_audio(piper: PiperSession) -> None:

@@ -1,10 +1,12 @@
-"""Turns a text into the phoneme id sequences that a voice's graph takes, one after another. It knows no audio."""
+"""Turns sentences into the phoneme id sequences that a voice's graph takes, one by one. It knows no audio."""
 
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from antiphon_adapters.piper.text import pieces
+from antiphon_adapters.piper.text import spellable
+from antiphon_adapters.sentences import Piece
 
 MAX_IDS = 600
 """The longest sequence for one run of the graph: about 15 s of speech at speed 1. Memory grows with it, and so does the
@@ -27,18 +29,44 @@ class Speller(Protocol):
         ...
 
 
-def utterances(speller: Speller, known: Callable[[str], bool], text: str, max_ids: int) -> Iterator[list[int]]:
-    """Yield the id sequence of each sentence, cut where it is too long; nothing for what cannot be spoken.
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """What one run of the graph speaks: its ids, and whether a sentence ends with it."""
+
+    ids: list[int]
+    ends: bool
+
+
+def utterances(
+    speller: Speller, known: Callable[[str], bool], sentences: Iterable[Piece], max_ids: int
+) -> Iterator[Utterance]:
+    """Yield the id sequence of each piece of a text, cut where it is too long; nothing for what cannot be spoken.
 
     `known` tells whether the voice has a phoneme: piper-tts logs a warning for each that it lacks, so those are
     dropped before. Only one piece of the text is spelled ahead of what was asked for.
     """
-    for piece in pieces(text):
-        for sentence in speller.phonemize(piece):
-            phonemes = [phoneme for phoneme in sentence if known(phoneme)]
-            for part in _parts(phonemes, (max_ids - 3) // 2):
-                if any(unicodedata.category(phoneme[0]) in _SPOKEN for phoneme in part):
-                    yield speller.phonemes_to_ids(part)
+    for piece in sentences:
+        phonemes = [phoneme for phoneme in _spelled(speller, piece.text) if known(phoneme)]
+        parts = [part for part in _parts(phonemes, (max_ids - 3) // 2) if _sounds(part)]
+        for number, part in enumerate(parts, 1):
+            yield Utterance(speller.phonemes_to_ids(part), ends=piece.ends and number == len(parts))
+
+
+def _spelled(speller: Speller, sentence: str) -> list[str]:
+    """The phonemes of one sentence, whatever espeak-ng takes for several: to it, "Dr. Smith" is two."""
+    phonemes: list[str] = []
+    for text in spellable(sentence):
+        for part in filter(None, speller.phonemize(text)):
+            if phonemes[-1:] == ["."]:
+                phonemes.pop()
+            if phonemes and phonemes[-1] != " ":
+                phonemes.append(" ")
+            phonemes += part
+    return phonemes
+
+
+def _sounds(phonemes: Sequence[str]) -> bool:
+    return any(unicodedata.category(phoneme[0]) in _SPOKEN for phoneme in phonemes)
 
 
 def _parts(phonemes: Sequence[str], limit: int) -> Iterator[list[str]]:

@@ -1,4 +1,4 @@
-"""One slot of a voice: checks a request and speaks it sentence by sentence. It owns no weights."""
+"""One slot of a voice: checks a request and speaks it piece by piece. It owns no weights."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from antiphon.vocabulary.spec import OptionSpec
 from antiphon.vocabulary.spool import PcmWriter
 from antiphon.vocabulary.tasks import AudioDelta, Final, Interface, Mode, StreamEvent, Task, TaskRequest, TaskResult
 from antiphon_adapters.options import OptionReader
+from antiphon_adapters.piper.loudness import Loudness
 from antiphon_adapters.piper.text import check_text
 from antiphon_adapters.piper.voice import Delivery, Voice
 
@@ -66,17 +67,20 @@ class PiperSession:
             raise InvalidRequest("input has nothing in it that can be spoken", param="input")
 
     def run(self, request: TaskRequest) -> TaskResult:
-        """Speak the whole text; a cancelled request ends after the sentence at hand."""
+        """Speak the whole text; a cancelled request ends after the piece at hand."""
         with PcmWriter(self.sample_rate) as writer:
-            for samples in self._sentences(request):
+            for samples in self._pieces(request):
                 writer.write(samples.data)
             return TaskResult(audio=writer.finish(), sample_rate=self.sample_rate)
 
     def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:
-        """Speak sentence by sentence: an `AudioDelta` each, whose samples joined are what `run` answers."""
+        """Speak piece by piece, each a sentence or a part of a long one, as one `AudioDelta`.
+
+        Their samples joined are what `run` answers.
+        """
         if audio is not None:
             raise InvalidRequest("a voice takes no audio", param="audio")
-        for samples in self._sentences(request):
+        for samples in self._pieces(request):
             yield AudioDelta(Pcm.from_bytes(samples.data, self.sample_rate))
         yield Final(TaskResult(sample_rate=self.sample_rate))
 
@@ -126,14 +130,14 @@ class PiperSession:
         more = f" and {len(files.voices) - len(names)} more" if len(files.voices) > len(names) else ""
         raise InvalidRequest(f"voice must be one of {', '.join(names)}{more}", param="voice")
 
-    def _sentences(self, request: TaskRequest) -> "Iterator[NDArray[np.float32]]":
+    def _pieces(self, request: TaskRequest) -> "Iterator[NDArray[np.float32]]":
         import numpy as np
 
         speech = self._bind(request)
-        voice = self._weights
+        voice, loudness = self._weights, Loudness()
         silence = np.zeros(speech.silence_samples, np.float32)
-        for index, ids in enumerate(voice.utterances(speech.text, speech.delivery.length_scale)):
+        for index, utterance in enumerate(voice.utterances(speech.text, speech.delivery.length_scale)):
             if request.cancelled():
                 return
-            samples = voice.speak(ids, speech.delivery, index)
-            yield np.concatenate([samples, silence]) if speech.silence_samples else samples
+            samples = loudness.scale(voice.speak(utterance.ids, speech.delivery, index), ends=utterance.ends)
+            yield np.concatenate([samples, silence]) if speech.silence_samples and utterance.ends else samples

@@ -1,4 +1,4 @@
-"""Cuts a text into pieces that espeak-ng can take. It knows no phonemes and never changes what is to be read.
+"""Cuts a sentence into pieces that espeak-ng can take. It knows no phonemes, and drops nothing that is to be read.
 
 espeak-ng holds what it reads in fixed buffers: 800 bytes a clause, 160 a word, 80 for the letters of an abbreviation
 such as "u.s.a.". Beyond the first two it drops characters; beyond the last it overwrites its stack, and at a hundred
@@ -6,7 +6,7 @@ letters the process dies (`CheckDottedAbbrev`, seen with piper-tts 1.8.0). So it
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from antiphon.vocabulary.errors import InvalidRequest
@@ -24,8 +24,10 @@ DOTTED_WORD_CHARS = 2 * PIECE_DOTS
 """The same for a run with a full stop in it, so that one word cannot be a longer abbreviation either."""
 
 _WORD = re.compile(r"\S+")
-_SENTENCE_ENDS = tuple(".!?。！？…")  # noqa: RUF001 (Chinese and Japanese marks are meant)
-_CLAUSE_ENDS = (*_SENTENCE_ENDS, *",;:、，；：—")  # noqa: RUF001 (the same)
+_ELLIPSIS = re.compile(r"(?:\.{3,}+|…++)(?=[\s\w]|$)")
+"""espeak-ng glues the word before it to the one after; a comma is the pause that is meant."""
+_LIST_MARK = re.compile(r"\(?(\d{1,3})[.)]\s+(?=\S)")
+"""The number of an item, in front of it; with the full stop it would be a sentence, and without it a part of one."""
 
 # Square brackets would start piper's raw phoneme syntax, which a plain text does not mean; controls are no text.
 _PLAIN = {**dict.fromkeys([*range(32), *range(127, 160)], " "), ord("["): "(", ord("]"): ")"}
@@ -50,58 +52,41 @@ def check_text(text: str) -> None:
         raise InvalidRequest("input must not hold half of a surrogate pair", param="input") from exc
 
 
-def pieces(text: str) -> Iterator[str]:
-    """Yield the text in order, in pieces that end at sentences where that is possible. Time: linear in the text."""
-    for paragraph in _paragraphs(text):
-        yield from _pieces(paragraph.translate(_PLAIN))
-
-
-def _paragraphs(text: str) -> Iterator[str]:
-    """Yield what is read in one breath: a line, and those after it that go on in lower case (a wrapped sentence)."""
+def spellable(sentence: str) -> Iterator[str]:
+    """Yield a sentence in order, in pieces of whole words that espeak-ng can hold; most are one. Time: linear."""
     held: list[str] = []
-    for line in map(str.strip, text.splitlines()):
-        if held and not line[:1].islower():
+    size = dots = 0
+    for word in _words(_read_aloud(sentence)):
+        if held and (size + word.size > PIECE_BYTES or dots + word.dots > PIECE_DOTS):
             yield " ".join(held)
-            held = []
-        if line:
-            held.append(line)
+            held, size, dots = [], 0, 0
+        held.append(word.text)
+        size, dots = size + word.size, dots + word.dots
     if held:
         yield " ".join(held)
 
 
-def _pieces(paragraph: str) -> Iterator[str]:
-    held: list[_Word] = []
-    size = dots = 0
-    for word in _words(paragraph):
-        while held and (size + word.size > PIECE_BYTES or dots + word.dots > PIECE_DOTS):
-            end = _break_after(held, _SENTENCE_ENDS) or _break_after(held, _CLAUSE_ENDS) or len(held)
-            yield " ".join(part.text for part in held[:end])
-            held = held[end:]
-            size, dots = sum(part.size for part in held), sum(part.dots for part in held)
-        held.append(word)
-        size, dots = size + word.size, dots + word.dots
-    if held:
-        yield " ".join(part.text for part in held)
+def _read_aloud(sentence: str) -> str:
+    """The sentence with the signs that espeak-ng reads as they are meant."""
+    mark = _LIST_MARK.match(sentence)
+    if mark:
+        sentence = f"{mark[1]}, {sentence[mark.end() :]}"
+    return _ELLIPSIS.sub(", ", sentence).translate(_PLAIN)
 
 
-def _break_after(held: Sequence[_Word], marks: tuple[str, ...]) -> int:
-    """How many words run up to the last one that ends in one of `marks`; 0 when none does."""
-    return next((place for place in range(len(held), 0, -1) if held[place - 1].text.endswith(marks)), 0)
-
-
-def _words(paragraph: str) -> Iterator[_Word]:
+def _words(sentence: str) -> Iterator[_Word]:
     """Yield the words; one that is too long comes in parts, cut after its last sign that is no letter or digit."""
-    for match in _WORD.finditer(paragraph):
+    for match in _WORD.finditer(sentence):
         start, end = match.span()
         longest = DOTTED_WORD_CHARS if "." in match.group() else WORD_CHARS
         while end - start > longest:
             limit = start + longest
             places = range(limit, start + longest // 2, -1)
-            cut = next((place for place in places if not paragraph[place - 1].isalnum()), limit)
-            yield _word(paragraph[start:cut])
+            cut = next((place for place in places if not sentence[place - 1].isalnum()), limit)
+            yield _word(sentence[start:cut])
             start = cut
-        yield _word(paragraph[start:end])
+        yield _word(sentence[start:end])
 
 
 def _word(text: str) -> _Word:
-    return _Word(text, size=len(text.encode("utf-8")) + 1, dots=text.count(".") + text.count("…"))
+    return _Word(text, size=len(text.encode("utf-8")) + 1, dots=text.count("."))

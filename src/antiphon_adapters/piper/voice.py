@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from antiphon_adapters.piper.phonemes import MAX_IDS, Speller, utterances
+from antiphon_adapters.piper.phonemes import MAX_IDS, Speller, Utterance, utterances
 from antiphon_adapters.piper.seeding import NOISE_PER_ID, noise_feed, read_seeded
 from antiphon_adapters.piper.voice_files import VoiceFiles
+from antiphon_adapters.sentences import pieces
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,15 +66,16 @@ class Voice:
             noise_inputs=seeded.noise_inputs,
         )
 
-    def utterances(self, text: str, length_scale: float) -> Iterator[list[int]]:
+    def utterances(self, text: str, length_scale: float) -> Iterator[Utterance]:
         """Spell the text lazily; slow speech gets shorter sequences, so that a run's memory keeps its bound."""
         max_ids = int(min(MAX_IDS, 2 * MAX_IDS / max(length_scale, 0.01)))
-        return utterances(self.speller, self.phonemes.__contains__, text, max_ids)
+        sentences = pieces(text, self.files.language)
+        return utterances(self.speller, self.phonemes.__contains__, sentences, max_ids)
 
     def speak(self, ids: list[int], delivery: Delivery, index: int) -> "NDArray[np.float32]":
         """Synthesise one sequence, the `index`-th of its request.
 
-        Returns mono samples, shape [n], scaled so that the loudest is 1, as piper-tts does sentence by sentence.
+        Returns mono samples, shape [n], as loud as the graph makes them.
         """
         import numpy as np
 
@@ -87,6 +89,4 @@ class Voice:
         if delivery.speaker is not None:
             feed["sid"] = np.array([delivery.speaker], np.int64)
         (samples, *_) = self.graph.run(None, feed)
-        audio = np.asarray(samples, np.float32).reshape(-1)
-        loudest = float(np.max(np.abs(audio), initial=0.0))
-        return audio / np.float32(loudest) if loudest > 1e-8 else np.zeros_like(audio)
+        return np.asarray(samples, np.float32).reshape(-1)
