@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from antiphon.bench.comparisons import Case, Comparison, Sense, Side
 from antiphon.bench.direct import DirectWork
+from antiphon.bench.first_audio import first_audio
 from antiphon.bench.gates import GateCycle, SemaphoreCycle
 from antiphon.bench.isolation import isolated_engines, isolation, worker_start
 from antiphon.bench.lab import Lab, Server, configured
@@ -105,6 +106,7 @@ CASES: Mapping[str, Callable[[Lab], Case]] = {
     "startup": startup,
     "piper": piper,
     "whisper": whisper,
+    "first-audio": first_audio,
     "isolation": isolation,
     "isolated-engines": isolated_engines,
     "worker-start": worker_start,

@@ -24,6 +24,12 @@ def speech_request(model: str, text: str) -> bytes:
     return json_request("/v1/audio/speech", {"model": model, "input": text})
 
 
+def stream_request(model: str, text: str) -> bytes:
+    """A request that has a text spoken as a stream of samples, without a header before them."""
+    fields = {"model": model, "input": text, "stream_format": "audio", "response_format": "pcm"}
+    return json_request("/v1/audio/speech", fields)
+
+
 def transcription_request(model: str, clip: bytes) -> bytes:
     """A request that has a clip transcribed."""
     return form_request("/v1/audio/transcriptions", {"model": model}, clip)

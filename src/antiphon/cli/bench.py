@@ -19,6 +19,7 @@ class CaseName(StrEnum):
     STARTUP = "startup"
     PIPER = "piper"
     WHISPER = "whisper"
+    FIRST_AUDIO = "first-audio"
     ISOLATION = "isolation"
     ISOLATED_ENGINES = "isolated-engines"
     WORKER_START = "worker-start"
