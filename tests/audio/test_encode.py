@@ -57,7 +57,7 @@ def test_a_large_answer_is_whole_and_lies_in_a_file(as_pcm):
         assert body.read() == encode(as_pcm(TONE), AudioFormat.PCM).body.read() * 60
 
 
-@pytest.mark.parametrize("audio_format", AudioFormat)
+@pytest.mark.parametrize("audio_format", [AudioFormat.WAV, AudioFormat.PCM])
 def test_a_stream_is_one_header_and_the_samples_of_the_whole(audio_format, as_pcm):
     stream = StreamEncoder(audio_format, 16_000, 1)
     header = stream.header()

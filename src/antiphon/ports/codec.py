@@ -11,6 +11,10 @@ class AudioFormat(StrEnum):
     """The encodings that speech is answered in."""
 
     WAV = "wav"
+    MP3 = "mp3"
+    OPUS = "opus"
+    FLAC = "flac"
+    AAC = "aac"
     PCM = "pcm"
 
 
@@ -24,7 +28,10 @@ class Encoded:
 
 
 class ChunkEncoder(Protocol):
-    """Encodes speech whose length is not yet known; the pieces, after the header, are one file."""
+    """Encodes speech whose length is not yet known: header, pieces and end are one file.
+
+    wav and pcm hold nothing back: for them `finish` gives nothing, and there is nothing to close.
+    """
 
     content_type: str
 
@@ -33,7 +40,15 @@ class ChunkEncoder(Protocol):
         ...
 
     async def feed(self, pcm: Pcm) -> bytes:
-        """Encode the next piece."""
+        """Encode the next piece; what can be told by now, which may be nothing. Raises EngineError."""
+        ...
+
+    async def finish(self) -> bytes:
+        """End the file: what the encoder still held, and its last page. Nothing may be fed afterwards."""
+        ...
+
+    def close(self) -> None:
+        """Let go of a file that may not be at its end, also while a piece is encoded; harmless when done twice."""
         ...
 
 
@@ -69,7 +84,10 @@ class Codec(Protocol):
         ...
 
     async def encode(self, pcm: Pcm, audio_format: AudioFormat) -> Encoded:
-        """Encode a whole answer; its header carries the true sizes."""
+        """Encode a whole answer; its header carries the true sizes, where the format has them.
+
+        Raises EngineError or WorkerDied where an encoder fails, ServerBusy where there is no room for one.
+        """
         ...
 
     def open_encoder(self, audio_format: AudioFormat, rate: int, channels: int) -> ChunkEncoder:

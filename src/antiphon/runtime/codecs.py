@@ -87,6 +87,13 @@ class _CrewEncoder:
     async def feed(self, pcm: Pcm) -> bytes:
         return await self._crew.call(self._encoder.feed, pcm)
 
+    async def finish(self) -> bytes:
+        return await self._crew.call(self._encoder.finish) if self._encoder.holds_back else b""
+
+    def close(self) -> None:
+        if self._encoder.holds_back:
+            self._crew.post(self._encoder.close)
+
 
 class _CrewConverter:
     def __init__(self, crew: Crew, converter: PieceConverter) -> None:

@@ -46,6 +46,7 @@ class SpeechStream(LeasedAnswer[StreamEvent]):
         super().__init__(stream)
         self._encoder = encoder
         self._begun = False
+        self._ended = False
 
     @property
     def content_type(self) -> str:
@@ -58,9 +59,24 @@ class SpeechStream(LeasedAnswer[StreamEvent]):
                 self._begun = True
                 if header := self._encoder.header():
                     return header
-            event = await anext(self._stream)
+            event = None if self._ended else await anext(self._stream, None)
+            if event is None:
+                return await self._last()
             if isinstance(event, AudioDelta) and (piece := await self._encoder.feed(event.pcm)):
                 return piece
+
+    async def aclose(self) -> None:
+        """Stop the engine, give the slot back, and let go of the encoder."""
+        self._encoder.close()
+        await super().aclose()
+
+    async def _last(self) -> bytes:
+        """What the encoder still held, once; then the end."""
+        if not self._ended:
+            self._ended = True
+            if piece := await self._encoder.finish():
+                return piece
+        raise StopAsyncIteration
 
 
 class SpeechService:

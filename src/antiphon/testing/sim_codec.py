@@ -71,3 +71,10 @@ class SimEncoder:
     async def feed(self, pcm: Pcm) -> bytes:
         """Give the samples' bytes."""
         return pcm.samples.tobytes()
+
+    async def finish(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def close(self) -> None:
+        """Do nothing."""
