@@ -8,7 +8,7 @@ from collections.abc import Callable
 from antiphon.audio.decode import DecodeLimits
 from antiphon.runtime.codecs import ThreadCodec
 from antiphon.runtime.process_codec import ProcessCodec
-from antiphon.runtime.upload_decoder import WORKER
+from antiphon.runtime.file_worker import WORKER
 from antiphon.testing import ManualClock
 from antiphon.vocabulary.states import Isolation
 

@@ -1,4 +1,4 @@
-"""A codec worker whose decoder does what its upload says, in the same confined process: for tests of its server."""
+"""A codec worker that does what its upload or its sound says, in the same confined process: for tests of its server."""
 
 import faulthandler
 import os
@@ -6,9 +6,11 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import BinaryIO
 
+from antiphon.vocabulary.audio import Pcm
 from antiphon.worker.codec_process import confine
 from antiphon.worker.lifeline import socket_of, tie_to
 
@@ -18,6 +20,11 @@ RATE = 16_000
 def upload(act: str) -> bytes:
     """A file that asks for an act."""
     return act.encode()
+
+
+def sound(act: str) -> Pcm:
+    """Samples whose encoder is asked for an act."""
+    return Pcm.from_bytes(array("f", list(act.encode())).tobytes(), RATE)
 
 
 def _speak(text: str) -> Iterator[list[float]]:
@@ -89,6 +96,10 @@ def _write() -> Iterator[list[float]]:
     yield [0.0]
 
 
+def _inflate() -> Iterator[list[float]]:
+    yield from [[0.0] * 2**14] * 8
+
+
 ACTS: Mapping[str, Callable[[], Iterator[list[float]]]] = {
     "tone": _tone,
     "endless": _endless,
@@ -103,6 +114,7 @@ ACTS: Mapping[str, Callable[[], Iterator[list[float]]]] = {
     "exit": lambda: os._exit(0),
     "stumble": _stumble,
     "write": _write,
+    "inflate": _inflate,
     "modules": lambda: _speak(" ".join(sorted(sys.modules))),
     "nothing": lambda: iter(()),
 }
@@ -114,8 +126,9 @@ def main(descriptor: int, parent: int, uploads: int) -> None:
     import numpy as np
 
     from antiphon.audio.blocks import AudioBlocks, Samples
+    from antiphon.audio.compressed import Piece
     from antiphon.audio.limits import DecodeLimits
-    from antiphon.runtime.codec_messages import order_decoder
+    from antiphon.runtime.codec_messages import Encode, order_decoder
     from antiphon.worker.codec import CodecWorker
     from antiphon.worker.line import Line
 
@@ -129,7 +142,15 @@ def main(descriptor: int, parent: int, uploads: int) -> None:
 
         return AudioBlocks(RATE, 1, blocks())
 
-    CodecWorker(Line(socket_of(descriptor), order_decoder()), socket_of(uploads), open_upload).serve()
+    def encode(samples: BinaryIO, order: Encode) -> Generator[Piece, None, None]:
+        samples.seek(0)
+        act = ACTS[bytes(int(code) for code in array("f", samples.read())).decode()]
+        size = 0
+        for floats in act():
+            yield Piece(size, bytes(len(floats)))
+            size += len(floats)
+
+    CodecWorker(Line(socket_of(descriptor), order_decoder()), socket_of(uploads), open_upload, encode).serve()
     os._exit(0)
 
 

@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 import audio_assets
-from antiphon.runtime.upload_decoder import WORKER
+from antiphon.runtime.file_worker import WORKER
 from controlled_server import CLIP
 from isolated_server import children_of, isolated_server
 from process_tree import descriptor_counts

@@ -11,7 +11,7 @@ import pytest
 import audio_assets
 import odd_codec
 from antiphon.audio.decode import DecodeLimits
-from antiphon.runtime.upload_decoder import STALL_LIMIT_S, START_LIMIT_S
+from antiphon.runtime.file_worker import STALL_LIMIT_S, START_LIMIT_S
 from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, ShuttingDown, TooLarge, WorkerDied
 from codec_stage import Processes, Threads, wav
 from host_stage import descriptors
@@ -239,7 +239,7 @@ async def test_a_codec_worker_imports_no_engine_and_no_server(odd):
         "antiphon_adapters",
     }  # fmt: skip
     assert {name for name in modules if name.startswith("antiphon.") and name.count(".") == 1} == {
-        "antiphon.audio", "antiphon.runtime", "antiphon.vocabulary", "antiphon.worker",
+        "antiphon.audio", "antiphon.ports", "antiphon.runtime", "antiphon.vocabulary", "antiphon.worker",
     }  # fmt: skip
 
 
