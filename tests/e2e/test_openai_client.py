@@ -137,7 +137,7 @@ def test_errors_come_as_the_clients_own_classes(client, base):
 
     assert refused(bad, speak, client, "Hi.", voice="alloy") == (invalid, "voice", None)
     assert refused(bad, speak, client, "Hi.", speed=9) == (invalid, "speed", None)
-    assert refused(bad, speak, client, "Hi.", response_format="mp3") == (invalid, "response_format", None)
+    assert refused(bad, speak, client, "Hi.", response_format="mp4") == (invalid, "response_format", None)
     assert refused(bad, speak, client, "  ") == (invalid, "input", None)
     assert refused(missing, speak, client, "Hi.", model="tts-1") == ("not_found_error", "model", "model_not_found")
     assert refused(missing, client.models.retrieve, "tts-1") == ("not_found_error", "model", "model_not_found")

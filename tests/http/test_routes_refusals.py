@@ -97,8 +97,11 @@ REFUSALS = {
     "speed_nan": (speech_raw(b'{"model": "tts", "input": "x", "speed": NaN}'), 400, "speed", None),
     "speed_infinite": (speech_raw(b'{"model": "tts", "input": "x", "speed": Infinity}'), 400, "speed", None),
     "speed_that_the_model_lacks": (speech(speed=2.0), 400, "speed", None),
-    "format_mp3": (speech(response_format="mp3"), 400, "response_format", None),
-    "format_opus": (speech(response_format="opus"), 400, "response_format", None),
+    "format_ogg": (speech(response_format="ogg"), 400, "response_format", None),
+    "format_m4a": (speech(response_format="m4a"), 400, "response_format", None),
+    "format_json_in_a_stream": (
+        speech(response_format="json", stream_format="sse"), 400, "response_format", None
+    ),
     "format_empty": (speech(response_format=""), 400, "response_format", None),
     "format_null": (speech(response_format=None), 400, "response_format", None),
     "stream_format_unknown": (speech(stream_format="ws"), 400, "stream_format", None),

@@ -9,6 +9,7 @@ from io import BytesIO
 import httpx
 import pytest
 
+from antiphon.audio.decode import DecodeLimits, decode
 from controlled_server import SPEECH
 from refusals import assert_refused
 from server_process import HANG_GUARD_S
@@ -35,6 +36,10 @@ def raw(request):
     return "\r\n".join([*head, "", ""]).encode() + request.content
 
 
+def decoded(body):
+    return decode(BytesIO(body), DecodeLimits(max_seconds=60))
+
+
 @pytest.fixture
 def speech(server):
     """The samples of any answer, as 16-bit PCM."""
@@ -58,6 +63,50 @@ def test_pcm_is_samples_alone(server):
     assert answer.headers["content-type"].startswith("audio/pcm")
     assert len(answer.content) == 2 * FRAMES
     assert b"RIFF" not in answer.content
+
+
+ENCODED = {
+    "mp3": ("audio/mpeg", b"\xff\xf3"),
+    "opus": ("audio/opus", b"OggS"),
+    "flac": ("audio/flac", b"fLaC"),
+    "aac": ("audio/aac", b"\xff\xf1"),
+}
+"""Each compressed format's type, and how its files begin."""
+
+
+@pytest.mark.parametrize("name", ENCODED)
+def test_what_is_asked_for_is_what_comes_and_what_the_type_says(server, name):
+    answer = server.speak("compressed", response_format=name)
+
+    content_type, magic = ENCODED[name]
+    assert (answer.status_code, answer.headers["content-type"]) == (200, content_type)
+    assert int(answer.headers["content-length"]) == len(answer.content)
+    assert answer.content.startswith(magic)
+
+
+@pytest.mark.parametrize("name", ENCODED)
+def test_a_raw_stream_is_one_file_of_its_format_to_its_last_page(server, name):
+    status, headers, body = streamed(server, "compressed", stream_format="audio", response_format=name)
+
+    content_type, magic = ENCODED[name]
+    assert (status, headers["content-type"]) == (200, content_type)
+    assert body.startswith(magic)
+    assert decoded(body).duration_s >= FRAMES / 16_000 - 1e-3
+
+
+def test_the_deltas_of_a_compressed_stream_are_one_file(server):
+    fields = {"stream_format": "sse", "response_format": "flac"}
+    *deltas, _, _ = events_of(streamed(server, "compressed", **fields)[2].decode())
+
+    assert decoded(b"".join(base64.b64decode(delta["audio"]) for delta in deltas)).frames == FRAMES
+
+
+def test_json_holds_a_wav(server):
+    answer = server.speak("as json", response_format="json")
+
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    assert set(answer.json()) == {"audio", "timing"}
+    assert base64.b64decode(answer.json()["audio"], validate=True) == server.speak("as json").content
 
 
 def test_an_answer_says_where_its_time_went(server):

@@ -11,7 +11,10 @@ import typer
 from antiphon.cli.faults import one_line_errors
 from antiphon.cli.oneshot import ModelOption, ModelsRootOption, one_model
 from antiphon.ports.codec import AudioFormat
+from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.tasks import Task
+
+_SUFFIXES = {f".{each}": each for each in AudioFormat} | {".ogg": AudioFormat.OPUS, ".oga": AudioFormat.OPUS}
 
 
 def say(
@@ -22,18 +25,21 @@ def say(
     voice: Annotated[str | None, typer.Option(help="One of the model's voices.")] = None,
     speed: Annotated[float | None, typer.Option(min=0.25, max=4.0, help="2.0 is twice as fast.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal bytes.")] = 0,
-    audio_format: Annotated[AudioFormat, typer.Option("--format")] = AudioFormat.WAV,
+    audio_format: Annotated[
+        AudioFormat | None, typer.Option("--format", help="What to write; the file's suffix says it by default.")
+    ] = None,
     models_root: ModelsRootOption = None,
 ) -> None:
     """Speak a text into a file."""
     from antiphon.service.speech import SpeechOrder
 
     async def speak() -> None:
+        written = format_of(output) if audio_format is None else audio_format
         async with one_model(Task.TTS, model, models_root) as (assembly, model_id):
             order = SpeechOrder(
                 model=model_id,
                 text=sys.stdin.read() if text == "-" else text,
-                audio_format=audio_format,
+                audio_format=written,
                 voice=voice,
                 speed=speed,
                 seed=seed,
@@ -48,3 +54,12 @@ def say(
 
     with one_line_errors():
         asyncio.run(speak())
+
+
+def format_of(output: Path) -> AudioFormat:
+    """The format that a file's suffix names, wav where it has none; raises InvalidRequest for a suffix of no format."""
+    if not output.suffix:
+        return AudioFormat.WAV
+    if output.suffix.lower() not in _SUFFIXES:
+        raise InvalidRequest(f"no format goes by {output.suffix}: give --format, or one of {', '.join(_SUFFIXES)}")
+    return _SUFFIXES[output.suffix.lower()]

@@ -3,6 +3,7 @@
 Source of the OpenAI shapes: https://platform.openai.com/docs/api-reference/audio.
 """
 
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -21,10 +22,27 @@ _Seed = Annotated[int, Field(ge=0, le=MAX_SEED, description="equal requests with
 _Options = Annotated[dict[str, JsonValue], Field(description="the model's own options")]
 
 
+def _one_of(kind: type[StrEnum]) -> Any:  # pydantic's own type
+    """Document a field that is read as one of these in any case of its letters."""
+    return Field(json_schema_extra={"enum": [str(value) for value in kind]})
+
+
 class Body(BaseModel):
     """What all bodies share."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class SpeechFormat(StrEnum):
+    """What speech may be answered in: an encoding of `AudioFormat`, or JSON that holds a wav in base64."""
+
+    WAV = "wav"
+    MP3 = "mp3"
+    OPUS = "opus"
+    FLAC = "flac"
+    AAC = "aac"
+    PCM = "pcm"
+    JSON = "json"
 
 
 class SpeechBody(Body):
@@ -33,7 +51,7 @@ class SpeechBody(Body):
     model: str
     input: str
     voice: str | None = None
-    response_format: str = "wav"
+    response_format: Annotated[str, _one_of(SpeechFormat)] = SpeechFormat.WAV
     speed: float | None = Field(default=None, ge=0.25, le=4.0)
     seed: _Seed = 0
     language: str | None = None

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import BinaryIO
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -12,11 +13,13 @@ from antiphon.http.bodies import read_json
 from antiphon.http.fields import busy_timeout_ms, choice, run_timeout_ms
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
-from antiphon.http.schemas import SpeechBody, operation
-from antiphon.http.streaming import SSE_END, EventResponse, FileResponse, OwningResponse, event
+from antiphon.http.schemas import SpeechBody, SpeechFormat, operation
+from antiphon.http.streaming import SSE_END, EventResponse, FileResponse, OwningResponse, event, json_bytes
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.ports.codec import AudioFormat
+from antiphon.runtime.api import Timing
 from antiphon.service.speech import SpeechOrder, SpeechService, SpeechStream
+from antiphon.vocabulary.errors import InvalidRequest
 
 
 def add_speech_routes(router: APIRouter, service: SpeechService, max_body_bytes: int) -> None:
@@ -26,8 +29,13 @@ def add_speech_routes(router: APIRouter, service: SpeechService, max_body_bytes:
     async def speech(request: Request) -> Response:
         """Have a text spoken: whole, as raw chunks (`stream_format` "audio") or as events ("sse")."""
         body = await read_json(request, SpeechBody, max_body_bytes)
+        speech_format = choice(SpeechFormat, body.response_format, "response_format")
+        if speech_format is SpeechFormat.JSON and body.stream_format is not None:
+            raise InvalidRequest(
+                "response_format json is a whole answer: it has no stream_format", param="response_format"
+            )
         order = replace(
-            _order(body),
+            _order(body, speech_format),
             busy_timeout_ms=busy_timeout_ms(request, body.busy_timeout_ms),
             run_timeout_ms=run_timeout_ms(request, body.run_timeout_ms),
         )
@@ -36,6 +44,8 @@ def add_speech_routes(router: APIRouter, service: SpeechService, max_body_bytes:
                 spoken = await while_connected(request, service.speak(order))
                 encoded = spoken.encoded
                 headers = timing_header(spoken.timing)
+                if speech_format is SpeechFormat.JSON:
+                    return OwningResponse(_SpeechJson(encoded.body, spoken.timing), "application/json", headers)
                 return FileResponse(encoded.body, encoded.size_bytes, encoded.content_type, headers)
             case "audio":
                 stream = await while_connected(request, service.stream(order))
@@ -45,11 +55,11 @@ def add_speech_routes(router: APIRouter, service: SpeechService, max_body_bytes:
                 return EventResponse(_SpeechEvents(stream), timing_header(stream.timing, run=False))
 
 
-def _order(body: SpeechBody) -> SpeechOrder:
+def _order(body: SpeechBody, speech_format: SpeechFormat) -> SpeechOrder:
     return SpeechOrder(
         model=body.model,
         text=body.input,
-        audio_format=choice(AudioFormat, body.response_format, "response_format"),
+        audio_format=AudioFormat.WAV if speech_format is SpeechFormat.JSON else AudioFormat(speech_format),
         voice=body.voice or None,
         speed=body.speed,
         seed=body.seed,
@@ -74,6 +84,26 @@ class _SpeechEvents:
     async def aclose(self) -> None:
         await self._stream.aclose()
 
+
+class _SpeechJson:
+    """A whole wav as JSON, its base64 made block by block: `{"audio": ..., "timing": ...}`."""
+
+    def __init__(self, body: BinaryIO, timing: Timing) -> None:
+        self._body = body
+        self._timing = timing
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b'{"audio":"'
+        while block := self._body.read(_BASE64_BLOCK_BYTES):
+            yield base64.b64encode(block)
+        yield b'","timing":' + json_bytes(timing_json(self._timing)) + b"}"
+
+    async def aclose(self) -> None:
+        self._body.close()
+
+
+_BASE64_BLOCK_BYTES = 48 * 1024
+"""A multiple of three: only the last block is padded."""
 
 _NO_TOKENS = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
 """OpenAI's clients want the member; these models count no tokens."""
