@@ -1,14 +1,15 @@
 """Codecs of both isolations that end with their test and say what they count, and files for them."""
 
 import asyncio
+import gc
 import io
 import wave
 from collections.abc import Callable
 
 from antiphon.audio.decode import DecodeLimits
 from antiphon.runtime.codecs import ThreadCodec
-from antiphon.runtime.process_codec import ProcessCodec
 from antiphon.runtime.file_worker import WORKER
+from antiphon.runtime.process_codec import ProcessCodec
 from antiphon.testing import ManualClock
 from antiphon.vocabulary.states import Isolation
 
@@ -23,6 +24,11 @@ def wav(frames: int, rate: int = 16_000, channels: int = 1) -> io.BytesIO:
         file.writeframes(bytes(2 * frames * channels))
     body.seek(0)
     return body
+
+
+def containers() -> int:
+    """How many files PyAV is writing, or holds without being told to let go."""
+    return sum(type(it).__name__ == "OutputContainer" for it in gc.get_objects())
 
 
 class Threads(ThreadCodec):

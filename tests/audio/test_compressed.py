@@ -12,6 +12,7 @@ from antiphon.audio.encode import SPOOL_BYTES, StreamEncoder, encode
 from antiphon.ports.codec import AudioFormat
 from antiphon.vocabulary.audio import Pcm
 from audio_assets import Samples, interleave, loudest_hz, tone
+from codec_stage import containers
 
 COMPRESSED = [AudioFormat.MP3, AudioFormat.OPUS, AudioFormat.FLAC, AudioFormat.AAC]
 MAGIC = {
@@ -183,8 +184,3 @@ def test_a_stream_that_nobody_wants_any_more_is_let_go_of_at_once(audio_format, 
         assert stream.finish() == b""
     finally:
         gc.enable()
-
-
-def containers() -> int:
-    """How many of PyAV's files there are."""
-    return sum(type(it).__name__ == "OutputContainer" for it in gc.get_objects())

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from antiphon.ports.codec import AudioFormat
 from controlled_server import SLASHED
 from refusals import assert_refused
 from server_process import HANG_GUARD_S
@@ -217,6 +218,13 @@ def test_the_openapi_document_lists_the_routes(server):
         "GET /v1/ui/models_root",
         "POST /v1/ui/models_root",
     }
+
+
+def test_the_openapi_document_lists_the_formats_of_speech(server):
+    operation = server.client.get("/openapi.json").json()["paths"]["/v1/audio/speech"]["post"]
+    field = operation["requestBody"]["content"]["application/json"]["schema"]["properties"]["response_format"]
+
+    assert (field["enum"], field["default"]) == ([*AudioFormat, "json"], "wav")
 
 
 def test_no_route_promises_fastapis_own_refusal(server):

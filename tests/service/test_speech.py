@@ -1,5 +1,7 @@
 """Text to speech as a use case: what is refused, when, and what is spoken."""
 
+import gc
+import io
 from dataclasses import replace
 
 import pytest
@@ -10,6 +12,7 @@ from antiphon.vocabulary.errors import EngineError, InvalidRequest, TooLarge
 from antiphon.vocabulary.spec import OptionSpec
 from antiphon.vocabulary.states import ModelState
 from antiphon.vocabulary.tasks import Task
+from codec_stage import containers
 from runtime_stage import Stage
 
 SPEED = OptionSpec("speed", "number", "a factor", minimum=0.5, maximum=2)
@@ -50,6 +53,31 @@ async def test_a_wav_stream_begins_with_its_header(stage):
     assert (await anext(stream))[:4] == b"RIFF"
     await stream.aclose()
     assert stream.content_type == "audio/wav"
+
+
+@pytest.mark.parametrize("audio_format", [AudioFormat.FLAC, AudioFormat.OPUS])
+async def test_a_compressed_stream_ends_with_what_its_encoder_still_held(stage, audio_format):
+    stream = await service(stage).stream(SpeechOrder("a", "hello", audio_format))
+    pieces = [piece async for piece in stream]
+    with pytest.raises(StopAsyncIteration):
+        await anext(stream)
+    await stream.aclose()
+    assert (await stage.codec.decode(io.BytesIO(b"".join(pieces)))).duration_s == pytest.approx(0.1, abs=1e-4)
+
+
+async def test_who_leaves_a_compressed_stream_leaves_neither_a_lease_nor_an_encoder(stage):
+    stream = await service(stage).stream(SpeechOrder("a", "hello", AudioFormat.FLAC))
+    await anext(stream)
+    gc.collect()
+    gc.disable()
+    try:
+        before = containers()
+        await stream.aclose()
+        await stage.codec._crew.call(len, "")
+        assert containers() == before - 1
+    finally:
+        gc.enable()
+    assert stage.runtime.view("a").active_slots == 0
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t", "\u200b\u200d", "\x00", "\u00a0\u2028"])
