@@ -26,7 +26,7 @@ from audio_assets import tone
 
 RATE = 22_050
 SECONDS = (0.1, 3.0, 60.0)
-ROUNDS = 11
+ROUNDS = 7
 _PIECE_BYTES = 64 * 1024
 
 
