@@ -21,7 +21,7 @@ from antiphon.observability.log import LogObserver
 from antiphon.packages import default_models_root, installed_registrations
 from antiphon.ports.clock import Clock
 from antiphon.ports.host import SlotHost
-from antiphon.ports.listener import PeerLimits, Served
+from antiphon.ports.listener import HouseRules, PeerLimits, Served
 from antiphon.runtime.audit import audited_slots, check_slots
 from antiphon.runtime.clock import LoopClock
 from antiphon.runtime.codecs import ThreadCodec
@@ -199,7 +199,8 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
         bound, names = bind_as_allowed(config)
         opened.callback(bound.close)
         tls = tls_context(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
-        side = SideListeners([make_listener(it.kind, it.options()) for it in config.listeners])
+        rules = HouseRules(config.api_keys, config.insecure)
+        side = SideListeners([make_listener(it.kind, it.options(), rules) for it in config.listeners])
         side.open()
         opened.callback(side.close)
         shutdown = Shutdown(assembly.runtime, clock, config.drain_timeout_ms / 1000, assembly.codec.kill)

@@ -58,6 +58,23 @@ class Served:
     stop: StopOrder
 
 
+@dataclass(frozen=True, slots=True)
+class HouseRules:
+    """What this server asks of strangers: one of the keys, if there are any, and nothing of anybody if `insecure`."""
+
+    api_keys: tuple[str, ...] = field(default=(), repr=False)
+    insecure: bool = False
+
+
+@runtime_checkable
+class Unguarded(Protocol):
+    """A listener whose protocol has no way to ask a caller for a key: it keeps the server's rules by other means."""
+
+    def heed(self, rules: HouseRules) -> None:
+        """Learn the rules, before `open`. Either raises ConfigError where they cannot be kept."""
+        ...
+
+
 @runtime_checkable
 class Listener(Protocol):
     """One way in; it is opened once and served once."""
