@@ -1,0 +1,80 @@
+"""A server with a Wyoming listener is told to stop: what was begun ends, whoever stands still is let go of (DIS-03)."""
+
+import os
+import signal
+
+from wyoming.audio import AudioChunk, AudioStart
+from wyoming.ping import Ping
+from wyoming.tts import Synthesize
+
+from conformance_client import HANG_GUARD_S
+from listener_stop import assert_ended, begin_stop
+from wyoming_stage import HEARD, types_of, wyoming_server
+
+
+async def test_a_stop_waits_for_what_is_being_said_and_lets_go_of_the_others(tmp_path):
+    with wyoming_server(tmp_path) as server, server.voice.held("run"):
+        async with server.client() as speaking, server.client() as idle, server.client() as stalled:
+            await idle.ask(Ping(), until="pong")
+            await stalled.send(AudioStart(**HEARD), AudioChunk(**HEARD, audio=bytes(320)))
+            await speaking.send(Synthesize("under way"))
+            await server.voice.await_for("run")
+            begin_stop(server.process)
+            assert await idle.next() is None
+            assert await stalled.next() is None
+            assert server.process.process.poll() is None
+            assert server.voice.events("destroy") == []
+            server.voice.release("run")
+            assert types_of(await speaking.until("audio-stop")) == ["audio-start", "audio-chunk", "audio-stop"]
+            assert await speaking.next() is None
+        assert_ended(server.process)
+    steps = [event.step for event in server.voice.events()]
+    assert steps.index("ran") < steps.index("destroy")
+    assert server.ear.events("run") == []
+
+
+async def test_nobody_is_accepted_and_no_request_taken_after_the_stop(tmp_path):
+    with wyoming_server(tmp_path) as server, server.voice.held("run"):
+        async with server.client() as client:
+            await client.send(Synthesize("under way"), Synthesize("too late"))
+            await server.voice.await_for("run")
+            begin_stop(server.process)
+            assert not os.path.exists(server.path)  # noqa: PTH110, ASYNC240 (a look, in a test)
+            server.voice.release("run")
+            events = await client.until("error")
+        assert_ended(server.process)
+    assert types_of(events) == ["audio-start", "audio-chunk", "audio-stop"]
+    assert server.voice.events("run", "too late") == []
+
+
+async def test_a_second_signal_cuts_what_is_being_said(tmp_path):
+    with wyoming_server(tmp_path) as server, server.voice.held("run"):
+        server.voice.set("run.cancellable")
+        async with server.client() as client:
+            await client.send(Synthesize("cut"))
+            await server.voice.await_for("run")
+            begin_stop(server.process)
+            os.kill(server.process.process.pid, signal.SIGTERM)
+            events = await client.until("error")
+            assert events[-1].data["code"] == "shutting_down"
+        assert server.process.process.wait(HANG_GUARD_S) == 0
+    assert len(server.voice.events("closed")) == 1
+
+
+async def test_an_audio_that_goes_on_after_the_stop_is_cut_at_the_deadline(tmp_path):
+    with wyoming_server(tmp_path, drain_timeout_ms=500) as server:
+        async with server.client() as client:
+            await client.send(AudioStart(**HEARD))
+            begin_stop(server.process)
+            assert types_of(await speak_on(client)) in ([], ["error"])
+        assert_ended(server.process)
+
+
+async def speak_on(client):
+    """Send sound until the server ends it; what it said."""
+    try:
+        while not client.bare._reader.at_eof():
+            await client.send(AudioChunk(**HEARD, audio=bytes(320)))
+    except ConnectionError:
+        return []
+    return await client.until("error")
