@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from antiphon.packages import default_models_root
+from coroutine_tests import pytest_pyfunc_call as pytest_pyfunc_call  # noqa: PLC0414 (a hook for pytest to find)
 from engine_server import EngineServer
 from server_process import HANG_GUARD_S, running_server
 
@@ -19,7 +20,7 @@ MODELS = {
 
 @pytest.fixture(scope="session")
 def engines(tmp_path_factory):
-    """`piper`, `whisper` (English alone) and `multilingual`, two slots each, one thread a call."""
+    """`piper`, `whisper` (English alone) and `multilingual`, two slots each, one thread a call; Wyoming at `w.sock`."""
     root: Path = default_models_root()
     missing = [package for package, _ in MODELS.values() if not (root / package).is_dir()]
     assert not missing, f"antiphon models install {' '.join(missing)}"
@@ -29,8 +30,9 @@ def engines(tmp_path_factory):
         for name, (package, task) in MODELS.items()
     ]
     folder = tmp_path_factory.mktemp("engines")
+    listeners = [{"kind": "wyoming", "uri": f"unix://{folder}/w.sock"}]
     with (
-        running_server(folder, {"models": models}, "--parallel-jobs") as process,
+        running_server(folder, {"models": models, "listeners": listeners}, "--parallel-jobs") as process,
         httpx.Client(base_url=process.url, timeout=2 * HANG_GUARD_S) as client,
         ThreadPoolExecutor(16) as threads,
     ):

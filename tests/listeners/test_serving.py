@@ -124,7 +124,7 @@ def test_a_listener_that_breaks_at_the_start_stops_it_in_one_line(stage, fault):
 
 
 def test_a_kind_that_is_not_installed_stops_the_start_in_one_line(stage):
-    assert "'pigeon'; installed are lines, unix" in stage.refused_at_start({"kind": "pigeon"})
+    assert "'pigeon'; installed are lines, unix, wyoming" in stage.refused_at_start({"kind": "pigeon"})
 
 
 @pytest.mark.parametrize("fault", ["serve", "later"])
