@@ -6,6 +6,7 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, StreamingResponse
 
+from antiphon.http.live import STOPPING
 from antiphon.http.presence import while_connected
 from antiphon.listeners.in_process import MAX_PIECES_AHEAD, AppRefusal, InProcessApp
 from antiphon.vocabulary.errors import EngineError, InvalidRequest
@@ -51,6 +52,14 @@ async def test_a_request_arrives_as_it_was_made():
         "headers": {"authorization": "Bearer a key", "content-type": "text/plain"},
         "body": b"onetwo",
     }
+
+
+@pytest.mark.parametrize("event", [None, asyncio.Event()], ids=["nothing", "the stop"])
+async def test_a_call_knows_of_the_stop_that_its_caller_knows_of(event):
+    async def app(scope, receive, send):
+        await JSONResponse(scope.get(STOPPING) is event)(scope, receive, send)
+
+    assert await InProcessApp(app, stopping=event).get("/") == b"true"
 
 
 async def test_the_answer_to_a_piece_comes_before_the_next_is_sent():

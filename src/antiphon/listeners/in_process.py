@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from antiphon.http.live import STOPPING
 from antiphon.http.presence import PRESENCE, Presence
 from antiphon.ports.listener import AsgiApp, AsgiMessage
 from antiphon.vocabulary.errors import EngineError
@@ -43,10 +44,14 @@ class ErrorFields(msgspec.Struct, frozen=True):
 
 
 class InProcessApp:
-    """Calls one application, each time with `api_key` if there is one. Every call is a task of its own."""
+    """Calls one application, each time with `api_key` if there is one. Every call is a task of its own.
 
-    def __init__(self, app: AsgiApp, api_key: str | None = None) -> None:
+    `stopping` is set when the server begins to stop: live sessions end then. None leaves their end to the caller.
+    """
+
+    def __init__(self, app: AsgiApp, api_key: str | None = None, stopping: asyncio.Event | None = None) -> None:
         self._app = app
+        self._stopping = {} if stopping is None else {STOPPING: stopping}
         self._headers = [] if api_key is None else [(b"authorization", f"Bearer {api_key}".encode())]
         self._calls: set[asyncio.Task[None]] = set()
 
@@ -110,6 +115,7 @@ class InProcessApp:
             "headers": [*self._headers, *typed],
             "client": None,
             "server": None,
+            **self._stopping,
         }
 
 

@@ -12,8 +12,8 @@ from enum import Enum, auto
 
 from wyoming.event import Event, async_write_event
 
-from antiphon.http.server.connection import LINGER_S, STALL_S
 from antiphon.http.server.progress import Progress
+from antiphon.http.server.traffic import LINGER_S, STALL_S
 from antiphon.listeners.wyoming.events import MAX_LINE_BYTES, read_event
 from antiphon.ports.clock import Clock
 from antiphon.ports.listener import PeerLimits, StopOrder

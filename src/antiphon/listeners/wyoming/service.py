@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from wyoming.error import Error
 
-from antiphon.http.server.connection import STALL_S
+from antiphon.http.server.traffic import STALL_S
 from antiphon.listeners.in_process import InProcessApp
 from antiphon.listeners.wyoming.catalogue import Catalogue
 from antiphon.listeners.wyoming.options import Options
@@ -34,7 +34,7 @@ class Service:
 
     def __init__(self, served: Served, options: Options, clock: Clock) -> None:
         self._terms = Terms(_limits(served.limits, options), served.stop, clock)
-        self._app = InProcessApp(served.app, options.api_key)
+        self._app = InProcessApp(served.app, options.api_key, served.stop.begun)
         self._catalogue = Catalogue(self._app, options.asr_model, options.tts_model)
         self._options = options
         self._peers: set[Peer] = set()
