@@ -1,6 +1,6 @@
 """The server's models as Wyoming tells of them, and which of them a request means."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from wyoming.info import AsrModel, AsrProgram, Attribution, Info, TtsProgram, TtsVoice, TtsVoiceSpeaker
@@ -38,7 +38,8 @@ class Catalogue:
 
     async def info(self) -> Info:
         """What answers `describe`; a kind of which there is no model has no program."""
-        asr, tts = await self._models(Task.ASR), await self._models(Task.TTS)
+        models = await self._models()
+        asr, tts = self._of(Task.ASR, models), self._of(Task.TTS, models)
         return Info(asr=[_asr_program(asr)] if asr else [], tts=[_tts_program(tts)] if tts else [])
 
     async def choose(self, task: Task, name: str | None, language: str | None) -> str:
@@ -49,18 +50,19 @@ class Catalogue:
         """
         if name:
             return name
-        models = await self._models(task)
+        models = self._of(task, await self._models())
         if not models:
             raise ModelNotFound(f"this server has no model for {_KINDS[task]}")
         wanted = base_language(language)
         fitting = (it for it in models if wanted is None or not it.languages or wanted in it.languages)
         return next(fitting, models[0]).id
 
-    async def _models(self, task: Task) -> list[Model]:
+    async def _models(self) -> list[Model]:
+        return msgspec.json.decode(await self._app.get("/v1/models"), type=_Models).data
+
+    def _of(self, task: Task, models: Iterable[Model]) -> list[Model]:
         """The models of a task, the preferred one first."""
-        listed = msgspec.json.decode(await self._app.get("/v1/models"), type=_Models).data
-        preferred = self._preferred[task]
-        return sorted((it for it in listed if it.task == task), key=lambda it: it.id != preferred)
+        return sorted((it for it in models if it.task == task), key=lambda it: it.id != self._preferred[task])
 
 
 def _asr_program(models: Sequence[Model]) -> AsrProgram:

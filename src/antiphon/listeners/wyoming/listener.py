@@ -6,6 +6,7 @@ The library `wyoming` is imported when a listener is made, so that a server with
 import asyncio
 import warnings
 from collections.abc import Mapping
+from contextlib import closing
 
 from antiphon.http.access import local_names
 from antiphon.http.server import bind
@@ -63,15 +64,14 @@ class WyomingListener:
         from antiphon.listeners.wyoming.service import Service
 
         service = Service(served, self._options, LoopClock())
-        server = await asyncio.get_running_loop().create_server(service.accept, sock=self._socket)
         try:
-            with service.looking():
+            server = await asyncio.get_running_loop().create_server(service.accept, sock=self._socket)
+            with closing(server), service.looking():
                 await served.stop.begun.wait()
                 server.close()
                 self._remove_file()
                 await service.drain()
         finally:
-            server.close()
             await service.end()
             self.close()
 
