@@ -57,6 +57,19 @@ async def test_an_audio_is_heard_in_pieces_and_whole(server):
     assert "".join(event.data["text"] for event in events if event.type == "transcript-chunk") == whole
 
 
+async def test_the_first_words_come_while_the_speaker_still_speaks(server):
+    server.ear.set("live.echo")
+    start, first, second, stop = spoken(bytes(2 * 3200))[1:]
+    try:
+        async with server.client() as client:
+            early = await client.ask(start, first, until="transcript-chunk")
+            late = await client.ask(second, stop, until="transcript-stop")
+    finally:
+        server.ear.unset("live.echo")
+    assert [event.data.get("text") for event in early] == [None, "1 "]
+    assert [event.data.get("text") for event in late][-3:] == ["2 ", "1 2 ", None]
+
+
 async def test_pieces_of_a_transcript_come_before_all_of_it_is_made(server):
     with server.ear.held("stream"):
         async with server.client() as client:

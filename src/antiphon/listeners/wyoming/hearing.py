@@ -6,15 +6,17 @@
 import secrets
 import struct
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from antiphon.audio.limits import DecodeLimits
-from antiphon.listeners.in_process import InProcessApp
+from antiphon.listeners.in_process import Answer, InProcessApp
 from antiphon.listeners.server_events import server_events
 from antiphon.vocabulary.errors import InvalidRequest
 
 _WIDTHS = (1, 2, 3, 4)
+_LIVE_WIDTH = 2
 _LIMITS = DecodeLimits(max_seconds=0)
 _UNKNOWN_SIZE = 0xFFFFFFFF
 
@@ -61,22 +63,19 @@ class WholeText:
 
 
 Heard: TypeAlias = TextPiece | WholeText
+Call: TypeAlias = AbstractAsyncContextManager[Answer]
 
 
 async def transcribe(
-    app: InProcessApp, order: HearingOrder, samples: AsyncIterator[bytes]
+    app: InProcessApp, order: HearingOrder, samples: AsyncIterator[bytes], *, live: bool
 ) -> AsyncGenerator[Heard, None]:
     """Yield the text as it is understood, at last all of it; close the generator when it is left early.
 
-    Raises AppRefusal and EngineError, and what `samples` raises.
+    With `live` a model hears the samples as they come, if they are ones that it can hear so: 16 bits. Otherwise they
+    are collected first. Raises AppRefusal and EngineError, and what `samples` raises.
     """
-    boundary = secrets.token_hex(16)
-    async with app.call(
-        "POST",
-        "/v1/audio/transcriptions",
-        content_type=f"multipart/form-data; boundary={boundary}",
-        body=_form(boundary, order, samples),
-    ) as answer:
+    is_live = live and order.format.width == _LIVE_WIDTH
+    async with (_heard_live if is_live else _uploaded)(app, order, samples) as answer:
         await answer.ensure_accepted()
         async for event in server_events(answer):
             match event.type:
@@ -84,6 +83,19 @@ async def transcribe(
                     yield TextPiece(event.delta)
                 case "transcript.text.done":
                     yield WholeText(event.text)
+
+
+def _heard_live(app: InProcessApp, order: HearingOrder, samples: AsyncIterator[bytes]) -> Call:
+    query = {"model": order.model, "language": order.language or "", "prompt": order.prompt, "sample_format": "s16le"}
+    query |= {"sample_rate": str(order.format.rate), "channels": str(order.format.channels)}
+    return app.call("POST", "/v1/audio/transcriptions/live", query=query, body=samples)
+
+
+def _uploaded(app: InProcessApp, order: HearingOrder, samples: AsyncIterator[bytes]) -> Call:
+    boundary = secrets.token_hex(16)
+    form = _form(boundary, order, samples)
+    kind = f"multipart/form-data; boundary={boundary}"
+    return app.call("POST", "/v1/audio/transcriptions", content_type=kind, body=form)
 
 
 async def _form(boundary: str, order: HearingOrder, samples: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

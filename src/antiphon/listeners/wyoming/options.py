@@ -26,13 +26,15 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The options of one listener.
 
     A model that is None is the first of its kind in `GET /v1/models`. `api_key` is what it calls with where the server
-    has keys. None takes the server's own limit for `max_connections` and `idle_timeout_ms`; 0 is no limit for both.
+    has keys. `live` has audio heard while it comes. None takes the server's own limit for `max_connections` and
+    `idle_timeout_ms`; 0 is no limit for both.
     """
 
     uri: str = DEFAULT_URI
     asr_model: _Id | None = None
     tts_model: _Id | None = None
     api_key: _Id | None = None
+    live: bool = True
     max_connections: _Count | None = None
     idle_timeout_ms: _Count | None = None
     max_audio_bytes: _Positive = DEFAULT_MAX_AUDIO_BYTES

@@ -74,7 +74,8 @@ class Talk:
         model = await self._catalogue.choose(Task.ASR, optional_text_of(wish, "name"), language)
         order = HearingOrder(model, language, _expected_words(wish), _format_of(first))
         has_begun = False
-        async with aclosing(transcribe(self._app, order, self._samples(first, order.format))) as transcript:
+        samples = self._samples(first, order.format)
+        async with aclosing(transcribe(self._app, order, samples, live=self._options.live)) as transcript:
             async for heard in transcript:
                 if not has_begun:
                     has_begun = True
@@ -87,9 +88,11 @@ class Talk:
         await self._peer.send(TranscriptStop().event())
 
     async def _samples(self, first: Event, samples: SampleFormat) -> AsyncIterator[bytes]:
-        """The samples of one audio, from its first event to `audio-stop`."""
+        """The samples of one audio, from its first event to `audio-stop`; one that has none at a stop is refused."""
         event, size = first, 0
         while not AudioStop.is_type(event.type):
+            if self._peer.must_end:
+                raise ShuttingDown
             if AudioStart.is_type(event.type) and event is not first:
                 raise InvalidRequest("audio-start: another audio has no audio-stop yet")
             if AudioChunk.is_type(event.type):
