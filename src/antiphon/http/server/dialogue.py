@@ -89,11 +89,8 @@ class Dialogue:
             self._news.set()
 
     def leave(self, code: int, reason: str = "") -> None:
-        """Nothing is heard any more, nor does anything that is said arrive; may be called again."""
-        self._phase = _Phase.OVER
-        if self._end is None:
-            self._end = {"type": "websocket.disconnect", "code": code, "reason": reason}
-        self._news.set()
+        """The peer has left: nothing is heard any more, nor does anything that is said arrive; may be called again."""
+        self._finish(code, reason)
         self._presence.leave()
 
     async def _receive(self) -> Message:
@@ -136,12 +133,18 @@ class Dialogue:
                 raise RuntimeError(f"{kind} does not fit a WebSocket that is {phase.name.lower()}")
 
     def _refuse(self, response: Response) -> None:
-        self.leave(CloseCode.ABNORMAL_CLOSURE)
+        self._finish(CloseCode.ABNORMAL_CLOSURE, "")
         self._line.refuse(response)
 
     def _close(self, code: int, reason: str) -> None:
-        self.leave(code, reason)
+        self._finish(code, reason)
         self._line.close(code, reason)
+
+    def _finish(self, code: int, reason: str) -> None:
+        self._phase = _Phase.OVER
+        if self._end is None:
+            self._end = {"type": "websocket.disconnect", "code": code, "reason": reason}
+        self._news.set()
 
 
 def _fields(accept: Message) -> Fields:
