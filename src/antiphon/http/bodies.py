@@ -70,7 +70,11 @@ async def read_json(request: Request, model: type[M], limit_bytes: int, *, requi
     """
     if require_json and not is_json(media_type(request.headers)):
         raise UnsupportedMediaType("the body must be JSON, with the content type application/json")
-    raw = await read_bytes(request, limit_bytes)
+    return parse_json(await read_bytes(request, limit_bytes), model)
+
+
+def parse_json(raw: bytes, model: type[M]) -> M:
+    """Read JSON as `model`, as strictly as `read_json`; raises InvalidRequest."""
     try:
         parsed = model.model_validate_json(raw, strict=True)
     except ValidationError as exc:
