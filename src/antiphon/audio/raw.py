@@ -3,18 +3,25 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from antiphon.audio.samples import floating, presentable, signed
+from antiphon.audio.samples import ALAW_TABLE, MULAW_TABLE, companded, floating, presentable, signed
 from antiphon.vocabulary.audio import Pcm
 
 
 class SampleFormat(StrEnum):
-    """How raw samples are written: little-endian 16-bit integers or 32-bit floats."""
+    """How raw samples are written: little-endian 16-bit integers or 32-bit floats, or one byte each as G.711 has it."""
 
     S16LE = "s16le"
     F32LE = "f32le"
+    MULAW = "mulaw"
+    ALAW = "alaw"
 
 
-_READERS = {SampleFormat.S16LE: (2, signed(2)), SampleFormat.F32LE: (4, floating(4))}
+_READERS = {
+    SampleFormat.S16LE: (2, signed(2)),
+    SampleFormat.F32LE: (4, floating(4)),
+    SampleFormat.MULAW: (1, companded(MULAW_TABLE)),
+    SampleFormat.ALAW: (1, companded(ALAW_TABLE)),
+}
 
 
 @dataclass(frozen=True, slots=True)
