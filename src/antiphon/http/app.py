@@ -12,6 +12,7 @@ from antiphon.http.routes.live import add_live_routes
 from antiphon.http.routes.management import add_management_routes
 from antiphon.http.routes.models import add_model_routes
 from antiphon.http.routes.packages import add_package_routes
+from antiphon.http.routes.realtime import add_realtime_routes
 from antiphon.http.routes.speech import add_speech_routes
 from antiphon.http.routes.tasks import add_task_routes
 from antiphon.http.routes.transcriptions import add_transcription_routes
@@ -64,6 +65,7 @@ def create_app(services: Services, limits: HttpLimits, access: AccessRules = _OP
     add_speech_routes(app.router, services.speech, text_bytes)
     add_transcription_routes(app.router, services.transcription, body_bytes, roots)
     add_live_routes(app.router, services.transcription)
+    add_realtime_routes(app.router, services.transcription)
     add_task_routes(app.router, services.tasks, body_bytes, roots)
     add_model_routes(app.router, services.models)
     add_management_routes(app.router, services.models)

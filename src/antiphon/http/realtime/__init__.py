@@ -1,0 +1,1 @@
+"""OpenAI's Realtime protocol, as far as its transcription sessions go."""
