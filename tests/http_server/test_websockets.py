@@ -271,6 +271,7 @@ async def test_at_the_stop_the_application_says_its_last_word(stage):
     await peer.raw(frame(b"\x03\xe9", Opcode.CLOSE))
     assert await peer.peer.is_closed()
     await stage.returned()
+    assert "left" not in stage.told, "who is sent away has not left"
 
 
 async def test_at_the_stop_a_peer_that_does_not_close_is_let_go_of(stage):
