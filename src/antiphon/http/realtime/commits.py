@@ -12,7 +12,7 @@ from antiphon.http.realtime.items import Event, completed, delta, failed
 from antiphon.http.realtime.settings import Settings
 from antiphon.http.realtime.sound import Wire
 from antiphon.service.transcription import TranscriptionOrder, TranscriptionService
-from antiphon.vocabulary.errors import AntiphonError, ServerBusy, TooLarge
+from antiphon.vocabulary.errors import AntiphonError, ServerBusy
 
 _MEMORY_BYTES = 1024 * 1024
 """What of the audio is kept in memory; beyond it lies in an unlinked file."""
@@ -24,10 +24,9 @@ _MAX_WAITING = 16
 class Gathered:
     """Audio that is not committed yet, as a WAV file of its wire's form."""
 
-    def __init__(self, wire: Wire, max_bytes: int) -> None:
+    def __init__(self, wire: Wire) -> None:
         self.wire = wire
-        self._max_bytes = max_bytes
-        self._size = 0
+        self.size_bytes = 0
         # An unlinked file, or none yet; whoever takes the audio closes it.
         spool = tempfile.SpooledTemporaryFile(_MEMORY_BYTES, prefix="antiphon-")  # noqa: SIM115
         self.body = cast(BinaryIO, spool)  # typeshed does not say that it is one
@@ -36,17 +35,15 @@ class Gathered:
     @property
     def seconds(self) -> float:
         """How long it sounds."""
-        return self.wire.seconds(self._size)
+        return self.wire.seconds(self.size_bytes)
 
     def __bool__(self) -> bool:
-        return self._size >= self.wire.sample_bytes
+        return self.size_bytes >= self.wire.sample_bytes
 
     def add(self, data: bytes) -> None:
-        """Keep more; raises TooLarge where that is over the limit, and then keeps none of it."""
-        if 0 < self._max_bytes < self._size + len(data):
-            raise TooLarge(f"audio that is not committed may have {self._max_bytes} bytes", param="audio")
+        """Keep more."""
         self.body.write(data)
-        self._size += len(data)
+        self.size_bytes += len(data)
 
     def close(self) -> None:
         """Drop it."""
@@ -69,6 +66,11 @@ class Commits:
         self._changed = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much audio waits."""
+        return sum(it.audio.size_bytes for it in self._waiting)
 
     def require_room(self) -> None:
         """Raise ServerBusy where one more would be too many."""

@@ -140,9 +140,11 @@ class RealtimeSession:
         if self._settings.detects_turns:
             await self._hear(data)
             return
+        limit = self._service.live_limits(self._settings.order().model).max_body_bytes
         if self._gathered is None:
-            limits = self._service.live_limits(self._settings.order().model)
-            self._gathered = Gathered(self._settings.wire, limits.max_body_bytes)
+            self._gathered = Gathered(self._settings.wire)
+        if 0 < limit < self._commits.waiting_bytes + self._gathered.size_bytes + len(data):
+            raise TooLarge(f"audio that has no transcript yet may have {limit} bytes (live_ingest)", param="audio")
         self._gathered.add(data)
 
     async def _hear(self, data: bytes) -> None:
