@@ -24,6 +24,16 @@ def test_floats_are_taken_as_they_are_and_what_is_no_number_is_silence():
     assert samples == [0.25, 0.0, -1.0]
 
 
+@pytest.mark.parametrize(
+    ("sample_format", "data", "heard"),
+    [(SampleFormat.MULAW, b"\xff\x80\x00", [0, 32124, -32124]),
+     (SampleFormat.ALAW, b"\xd5\xaa\x2a", [8, 32256, -32256])],
+)  # fmt: skip
+def test_companded_samples_are_those_of_g711(sample_format, data, heard):
+    (samples,) = read(RawFormat(sample_format, 8000, 1), data)
+    assert samples == [it / 32768 for it in heard]
+
+
 @pytest.mark.parametrize("cut", range(13))
 def test_a_cut_anywhere_loses_nothing(cut):
     data = struct.pack("<6h", *range(1, 7))

@@ -215,7 +215,9 @@ _LIVE_IN_QUERY = [
     _in_query("model", "the model that listens", {"type": "string"}, required=True),
     _in_query("sample_rate", "frames a second", {"type": "integer", "default": 16_000}),
     _in_query("channels", "interleaved channels, which are mixed", {"type": "integer", "default": 1}),
-    _in_query("sample_format", "how samples are written", {"enum": ["s16le", "f32le"], "default": "s16le"}),
+    _in_query(
+        "sample_format", "how samples are written", {"enum": ["s16le", "f32le", "mulaw", "alaw"], "default": "s16le"}
+    ),
     _in_query("language", "what is spoken, as an ISO 639-1 code", {"type": "string"}),
     _in_query("prompt", "a text that the transcript follows on from", {"type": "string"}),
 ]
