@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
+from websockets.frames import CloseCode
 
 from antiphon.http.bodies import invalid_request
 from antiphon.vocabulary import errors
@@ -93,6 +94,17 @@ def error_body(error: Exception) -> ErrorBody:
     return _body(row.message or error.message, row.type, error.param, error.code)
 
 
+def close_code(error: errors.AntiphonError) -> CloseCode:
+    """What a WebSocket that is open is closed with after this. Source: RFC 6455, 7.4.1, and IANA's close codes."""
+    if isinstance(error, errors.ShuttingDown):
+        return CloseCode.GOING_AWAY
+    row = _row(error)
+    status = 500 if row is None else row.status
+    if status == 503:
+        return CloseCode.TRY_AGAIN_LATER
+    return CloseCode.INTERNAL_ERROR if status >= 500 else CloseCode.POLICY_VIOLATION
+
+
 def refusal_json(error: errors.AntiphonError) -> dict[str, object]:
     """The error as a dry run foretells it: its status and what it would say."""
     row = _row(error)
@@ -154,7 +166,7 @@ class AnswerInternalErrors:
             if started is None:
                 await _answer(500, INTERNAL)(scope, receive, send)
             elif started == "websocket.accept":
-                await send({"type": "websocket.close", "code": 1011, "reason": "internal error"})
+                await send({"type": "websocket.close", "code": CloseCode.INTERNAL_ERROR, "reason": "internal error"})
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:

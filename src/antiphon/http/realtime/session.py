@@ -7,12 +7,12 @@ the client commits, clears, or changes what is set. Otherwise audio is gathered,
 import asyncio
 import base64
 import binascii
-from enum import IntEnum
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+from websockets.frames import CloseCode
 
 from antiphon.http.bodies import parse_json
-from antiphon.http.envelope import error_response
+from antiphon.http.envelope import close_code
 from antiphon.http.live import stopping
 from antiphon.http.realtime.commits import Commits, Gathered
 from antiphon.http.realtime.hearing import Hearing
@@ -31,15 +31,6 @@ from antiphon.http.streaming import json_bytes
 from antiphon.service.transcription import TranscriptionService
 from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, RequestTimeout, ShuttingDown, TooLarge
 from antiphon.vocabulary.languages import base_language
-
-
-class CloseCode(IntEnum):
-    """Why a session is ended by the server (RFC 6455, and its registry)."""
-
-    GOING_AWAY = 1001
-    POLICY = 1008
-    INTERNAL = 1011
-    TRY_AGAIN = 1013
 
 
 class _Head(Body):
@@ -162,7 +153,7 @@ class RealtimeSession:
             await self._tell(error_event(error))
         except AntiphonError as error:
             await self._tell(error_event(error))
-            raise _Over(_close_code(error)) from error
+            raise _Over(close_code(error)) from error
         finally:
             self._forget(hearing)
 
@@ -265,13 +256,3 @@ def _decoded(audio: str) -> bytes:
         return base64.b64decode(audio, validate=True)
     except (binascii.Error, ValueError) as error:
         raise InvalidRequest("audio is no base64", param="audio") from error
-
-
-def _close_code(error: AntiphonError) -> CloseCode:
-    if isinstance(error, ShuttingDown):
-        return CloseCode.GOING_AWAY
-    match error_response(error).status_code:
-        case 503:
-            return CloseCode.TRY_AGAIN
-        case status:
-            return CloseCode.INTERNAL if status >= 500 else CloseCode.POLICY

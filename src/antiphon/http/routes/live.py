@@ -17,7 +17,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from antiphon.audio.limits import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ
 from antiphon.audio.raw import RawFormat, SampleFormat
 from antiphon.http.access import agreed_subprotocol
-from antiphon.http.envelope import error_body
+from antiphon.http.envelope import close_code, error_body
 from antiphon.http.fields import busy_timeout_ms, choice, integer, run_timeout_ms
 from antiphon.http.live import take_pace
 from antiphon.http.live_ingest import live_pieces
@@ -29,15 +29,7 @@ from antiphon.http.timing import timing_header
 from antiphon.http.transcript_events import ServerSentTranscript, TranscriptEvents
 from antiphon.service.transcription import TranscriptionOrder, TranscriptionService
 from antiphon.vocabulary.audio import Pcm
-from antiphon.vocabulary.errors import (
-    AntiphonError,
-    ClientLeft,
-    InvalidRequest,
-    RequestTimeout,
-    ServerBusy,
-    ShuttingDown,
-    TooLarge,
-)
+from antiphon.vocabulary.errors import AntiphonError, ClientLeft, InvalidRequest, TooLarge
 from antiphon.vocabulary.spec import LiveLimits
 
 PATH = "/v1/audio/transcriptions/live"
@@ -188,7 +180,7 @@ async def _talk(socket: WebSocket, service: TranscriptionService, call: _Call, l
                     await say(found)
         except AntiphonError as error:
             await say({"type": "error", **error_body(error)})
-            await socket.close(_code_of(error))
+            await socket.close(close_code(error))
         else:
             await socket.close()
 
@@ -218,16 +210,3 @@ def _is_end(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return bool(said == _END)
-
-
-def _code_of(error: AntiphonError) -> int:
-    """How a WebSocket is closed after this. Source: RFC 6455, 7.4.1, and IANA's registry of close codes."""
-    match error:
-        case ShuttingDown():
-            return 1001  # going away
-        case InvalidRequest() | TooLarge() | RequestTimeout() | ClientLeft():
-            return 1008  # against our rules
-        case ServerBusy():
-            return 1013  # try again later
-        case _:
-            return 1011
