@@ -1,7 +1,9 @@
 """AdapterTests passes a sound adapter and fails each of a row of broken ones, by the test that names the fault."""
 
 import inspect
+from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from antiphon.testing.adapter_suite import AdapterTests, OpenSessions
 from antiphon.testing.calls import answer
 from antiphon.vocabulary.audio import AudioChunk, Pcm
-from antiphon.vocabulary.errors import ConfigError, InvalidRequest
+from antiphon.vocabulary.errors import AntiphonError, ConfigError, InvalidRequest
 from antiphon.vocabulary.spec import Capability, ModelSpec
 from antiphon.vocabulary.tasks import (
     AudioDelta,
@@ -21,6 +23,7 @@ from antiphon.vocabulary.tasks import (
     Task,
     TaskRequest,
     TaskResult,
+    TextDelta,
 )
 
 RATE = 8000
@@ -52,11 +55,24 @@ class EchoSession:
         yield from enumerate(map(self.run, requests))
 
     def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:
+        if request.live:
+            assert audio is not None
+            yield from self.hear(audio)
+            return
         result = self.run(request)
         assert result.audio is not None
         yield AudioDelta(Pcm(result.audio.samples[:1], RATE))
         yield AudioDelta(Pcm(result.audio.samples[1:], RATE))
         yield Final(replace(result, audio=None))
+
+    def hear(self, audio: Iterator[AudioChunk]) -> Iterator[StreamEvent]:
+        """Write a letter for each frame."""
+        text = ""
+        for chunk in audio:
+            for sample in chunk.pcm.samples:
+                text += chr(97 + int(sample))
+                yield TextDelta(text[-1])
+        yield Final(TaskResult(text=text))
 
     def reset(self) -> None: ...
     def close(self) -> None: ...
@@ -96,7 +112,8 @@ def check(test: str, adapter: EchoAdapter, tmp_path: Path) -> None:
     (tmp_path / "weights").touch()
     spec = ModelSpec("echo", "echo", str(tmp_path), Task.TTS, slots=2)
     loaded = adapter.load(spec)
-    requests = [TaskRequest(text="first"), TaskRequest(text="second")]
+    sound = Pcm(memoryview(array("f", [number % 26 for number in range(3000)])), RATE)
+    requests = [TaskRequest(text="first", audio=sound), TaskRequest(text="second")]
     fixtures = {
         "adapter": adapter,
         "spec": spec,
@@ -324,6 +341,35 @@ class DiesWithItsPrimary(EchoSession):
         return replace(super().run(request), language="en" if self.primary.open else None)
 
 
+class EndsOtherwiseThanItSaid(EchoSession):
+    def hear(self, audio: Iterator[AudioChunk]) -> Iterator[StreamEvent]:
+        *deltas, _ = super().hear(audio)
+        yield from [*deltas, Final(TaskResult(text="something else"))]
+
+
+class NeedsSomethingToHear(EchoSession):
+    def hear(self, audio: Iterator[AudioChunk]) -> Iterator[StreamEvent]:
+        chunks = list(audio)
+        if not chunks:
+            raise ValueError("nothing came")
+        yield from super().hear(iter(chunks))
+
+
+class HearsTheEdgesOfChunks(EchoSession):
+    def hear(self, audio: Iterator[AudioChunk]) -> Iterator[StreamEvent]:
+        text = "".join(f"{chunk.pcm.frames} " for chunk in audio)
+        yield from [TextDelta(text), Final(TaskResult(text=text))]
+
+
+class TakesAFailureForTheEnd(EchoSession):
+    def hear(self, audio: Iterator[AudioChunk]) -> Iterator[StreamEvent]:
+        chunks = []
+        with suppress(AntiphonError):
+            chunks += [next(audio)]
+            chunks += list(audio)
+        yield from super().hear(iter(chunks))
+
+
 BROKEN_ADAPTERS: list[tuple[type[EchoAdapter], str]] = [
     (AnotherFamily, "test_the_family_is_the_one_that_the_spec_names"),
     (WritesWhileItInspects, "test_inspect_is_repeatable_and_leaves_the_files_alone"),
@@ -354,6 +400,10 @@ BROKEN_SESSIONS: list[tuple[type[EchoSession], str]] = [
     (StreamsItsAudioTwice, "test_a_stream_joins_to_its_final_result"),
     (StreamsOtherwiseEachTime, "test_equal_streams_have_equal_pieces"),
     (KeepsTheRestOfAStream, "test_a_stream_that_was_closed_early_leaves_the_session_fit"),
+    (EndsOtherwiseThanItSaid, "test_live_audio_joins_to_its_final_result"),
+    (NeedsSomethingToHear, "test_live_audio_that_is_over_at_once_has_a_result"),
+    (HearsTheEdgesOfChunks, "test_the_edges_of_live_chunks_change_nothing"),
+    (TakesAFailureForTheEnd, "test_a_live_source_that_fails_ends_the_stream_alone"),
     (ForgetsAnItemOfABatch, "test_a_batch_yields_every_index_once"),
     (RepeatsAnItemOfABatch, "test_a_batch_yields_every_index_once"),
     (DiesWithItsPrimary, "test_a_clone_outlives_its_primary"),

@@ -13,8 +13,9 @@ from typing import Final as Constant
 import pytest
 
 from antiphon.ports.adapter import Adapter, BatchSession, LoadedModel, OfflineSession, Session, StreamingSession
-from antiphon.testing.calls import answer, answer_or_none, check_units, close_stream, whole_stream
-from antiphon.vocabulary.errors import AntiphonError, ConfigError, InvalidRequest
+from antiphon.testing.calls import answer, answer_or_none, check_units, chunks_of, close_stream, whole_stream
+from antiphon.vocabulary.audio import AudioChunk, Pcm
+from antiphon.vocabulary.errors import AntiphonError, ConfigError, InvalidRequest, RequestTimeout
 from antiphon.vocabulary.spec import MAX_SLOTS, ModelSpec, SessionFacts
 from antiphon.vocabulary.tasks import (
     Cancellation,
@@ -28,6 +29,8 @@ PROTOCOLS: Constant[Mapping[Interface, type]] = {
     Interface.BATCH: BatchSession,
     Interface.STREAMING: StreamingSession,
 }
+LIVE_FRAMES: Constant = 1600
+"""How long a chunk of live audio usually is, in frames."""
 HANG_GUARD_S: Constant = 300.0
 """No test waits for this long unless the adapter hangs. Units: seconds."""
 
@@ -50,6 +53,19 @@ class OpenSessions:
             pytest.skip("this adapter does not stream")
         assert isinstance(session, StreamingSession)
         return session
+
+    def listening(self, requests: Sequence[TaskRequest]) -> tuple[StreamingSession, TaskRequest, Pcm]:
+        """Open a primary that takes live audio, with a request for it; skips the test when the adapter does not."""
+        session = self.streaming()
+        audio = requests[0].audio
+        if audio is None:
+            pytest.skip("this adapter is asked about no audio")
+        request = replace(requests[0], audio=None, live=True)
+        try:
+            session.prepare(request)
+        except InvalidRequest:
+            pytest.skip("this adapter takes no live audio")
+        return session, request, audio
 
     def clone(self, primary: Session) -> Session:
         """Clone a session; skips the test when the adapter has one slot only."""
@@ -281,6 +297,42 @@ class AdapterTests:
         assert after.audio == before.audio
         assert self.comparable(after.final) == self.comparable(before.final)
 
+    # Live audio.
+
+    def test_live_audio_joins_to_its_final_result(
+        self, sessions: OpenSessions, requests: Sequence[TaskRequest]
+    ) -> None:
+        session, request, audio = sessions.listening(requests)
+        streamed = whole_stream(session, request, chunks_of(audio, LIVE_FRAMES))
+        check_units(session, streamed.final)
+        if streamed.text:
+            assert streamed.text == streamed.final.text
+
+    def test_live_audio_that_is_over_at_once_has_a_result(
+        self, sessions: OpenSessions, requests: Sequence[TaskRequest]
+    ) -> None:
+        session, request, _ = sessions.listening(requests)
+        check_units(session, whole_stream(session, request, iter(())).final)
+
+    def test_the_edges_of_live_chunks_change_nothing(
+        self, sessions: OpenSessions, requests: Sequence[TaskRequest]
+    ) -> None:
+        session, request, audio = sessions.listening(requests)
+        streams = [whole_stream(session, request, chunks_of(audio, n)) for n in (LIVE_FRAMES, 997, audio.frames)]
+        finals = [self.comparable(streamed.final) for streamed in streams]
+        assert finals == finals[:1] * len(finals)
+        assert [streamed.pieces for streamed in streams] == [streams[0].pieces] * len(streams)
+
+    def test_a_live_source_that_fails_ends_the_stream_alone(
+        self, sessions: OpenSessions, requests: Sequence[TaskRequest]
+    ) -> None:
+        session, request, audio = sessions.listening(requests)
+        before = whole_stream(session, request, chunks_of(audio, LIVE_FRAMES))
+        with pytest.raises(RequestTimeout):
+            whole_stream(session, request, _failing(chunks_of(audio, LIVE_FRAMES)))
+        after = whole_stream(session, request, chunks_of(audio, LIVE_FRAMES))
+        assert self.comparable(after.final) == self.comparable(before.final)
+
     # Batches.
 
     def test_a_batch_yields_every_index_once(self, sessions: OpenSessions, requests: Sequence[TaskRequest]) -> None:
@@ -331,6 +383,12 @@ def _facts(session: Session) -> SessionFacts:
         session.channels,
         capacity=1,
     )
+
+
+def _failing(chunks: Iterator[AudioChunk]) -> Iterator[AudioChunk]:
+    """One chunk, and then nothing for too long."""
+    yield next(chunks)
+    raise RequestTimeout("no audio came")
 
 
 def _listing(path: Path) -> list[tuple[str, int, int]]:

@@ -6,7 +6,7 @@ from types import GeneratorType
 from typing import NamedTuple
 
 from antiphon.ports.adapter import BatchSession, OfflineSession, Session, StreamingSession
-from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.audio import AudioChunk, Pcm
 from antiphon.vocabulary.tasks import (
     AudioDelta,
     Final,
@@ -23,12 +23,13 @@ from antiphon.vocabulary.tasks import (
 
 
 class Streamed(NamedTuple):
-    """A whole stream, joined: its float32 bytes, its text, its turns and its final result."""
+    """A whole stream, joined: its float32 bytes, its text, its turns and its final result; and what was before that."""
 
     audio: bytes
     text: str
     turns: tuple[SpeakerTurn, ...]
     final: TaskResult
+    pieces: tuple[StreamEvent, ...]
 
 
 def answer(session: Session, request: TaskRequest) -> TaskResult:
@@ -61,11 +62,15 @@ def answer_or_none(session: Session, request: TaskRequest) -> TaskResult | None:
     return replace(result, audio=Pcm.from_bytes(sound, session.sample_rate, session.channels))
 
 
-def whole_stream(session: StreamingSession, request: TaskRequest) -> Streamed:
-    """Run a whole stream, check that it ends in exactly one Final, and reset the session."""
+def whole_stream(
+    session: StreamingSession, request: TaskRequest, audio: Iterator[AudioChunk] | None = None
+) -> Streamed:
+    """Run a whole stream, check that it ends in exactly one Final, and reset the session after whatever end."""
     session.prepare(request)
-    events = list(session.stream(request, None))
-    session.reset()
+    try:
+        events = list(session.stream(request, audio))
+    finally:
+        session.reset()
     assert events, "the stream gave no event"
     *pieces, last = events
     assert isinstance(last, Final), "a stream ends in its final result"
@@ -78,7 +83,15 @@ def whole_stream(session: StreamingSession, request: TaskRequest) -> Streamed:
         text="".join(piece.text for piece in pieces if isinstance(piece, TextDelta)),
         turns=tuple(turn for piece in pieces if isinstance(piece, TurnsDelta) for turn in piece.turns),
         final=last.result,
+        pieces=tuple(pieces),
     )
+
+
+def chunks_of(pcm: Pcm, frames: int) -> Iterator[AudioChunk]:
+    """Cut audio into chunks of so many frames, as if it were being spoken."""
+    for offset in range(0, pcm.frames, frames):
+        samples = pcm.samples[offset * pcm.channels : (offset + frames) * pcm.channels]
+        yield AudioChunk(Pcm(samples, pcm.rate, pcm.channels), offset)
 
 
 def close_stream(events: Iterator[StreamEvent]) -> None:
