@@ -3,15 +3,17 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import jiwer
 import numpy as np
 import pytest
 
 from antiphon.ports.adapter import LoadedModel
-from antiphon.vocabulary.audio import AudioChunk, Pcm
+from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.tasks import Cancellation, Final, OptionValue, TaskRequest, TaskResult, TextDelta
+from antiphon_adapters.whisper.adapter import LoadedWhisper
 from antiphon_adapters.whisper.session import WhisperSession
 
 pytestmark = pytest.mark.engine
@@ -36,6 +38,21 @@ def joined(*clips: Pcm, gap_s: float = 0.0) -> Pcm:
 
 def silence(seconds: float) -> Pcm:
     return Pcm.from_bytes(bytes(4 * round(seconds * RATE)), RATE)
+
+
+class EngineCalls:
+    """CTranslate2's model with its calls counted: a window of 30 s is generated in one."""
+
+    def __init__(self, engine: Any) -> None:  # CTranslate2 is not typed
+        self._engine = engine
+        self.windows = 0
+
+    def generate(self, *args: object, **options: object) -> object:
+        self.windows += 1
+        return self._engine.generate(*args, **options)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._engine, name)
 
 
 # What is heard.
@@ -191,12 +208,6 @@ def test_a_bad_request_is_refused(whisper: WhisperSession, request_: TaskRequest
     assert refusal.value.param is not None
 
 
-def test_live_audio_is_refused(whisper: WhisperSession) -> None:
-    live = iter([AudioChunk(silence(1), 0)])
-    with pytest.raises(InvalidRequest):
-        next(whisper.stream(TaskRequest(audio=silence(1)), live))
-
-
 # Streams.
 
 
@@ -210,6 +221,29 @@ def test_a_stream_joins_to_what_an_offline_call_answers(
     assert isinstance(final, Final)
     assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == final.result.text
     assert final.result == whisper.run(request)
+
+
+def test_the_first_words_of_a_long_recording_come_before_the_rest_is_decoded(
+    whisper: WhisperSession,
+    whisper_model: LoadedModel,
+    spoken: Spoken,
+    sixteen_sentences: Sequence[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert isinstance(whisper_model, LoadedWhisper)
+    assert whisper_model.weights is not None
+    engine = EngineCalls(whisper_model.weights.model.model)
+    monkeypatch.setattr(whisper_model.weights.model, "model", engine)
+    audio = joined(*map(spoken, [*sixteen_sentences, *sixteen_sentences[:8]]), gap_s=0.8)
+    assert audio.frames > 70 * RATE
+    events = whisper.stream(TaskRequest(audio=audio), None)
+    first = next(events)
+    assert isinstance(first, TextDelta)
+    assert first.text
+    assert engine.windows == 1
+    *_, final = events
+    assert engine.windows >= 3
+    assert isinstance(final, Final)
 
 
 def test_a_cancelled_transcription_ends_at_the_next_segment(

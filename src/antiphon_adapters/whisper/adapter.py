@@ -4,9 +4,10 @@ from antiphon.ports.adapter import LoadedModel
 from antiphon.vocabulary.errors import ConfigError
 from antiphon.vocabulary.spec import Capability, ModelSpec
 from antiphon.vocabulary.tasks import Mode, Task
+from antiphon_adapters.whisper.decoding import Weights
 from antiphon_adapters.whisper.listening import SAMPLE_RATE
 from antiphon_adapters.whisper.model_files import read_model
-from antiphon_adapters.whisper.session import FAMILY, OPTIONS, Weights, WhisperSession
+from antiphon_adapters.whisper.session import FAMILY, OPTIONS, WhisperSession
 
 COMPUTE_TYPES = ("int8", "int8_float32", "float32")
 """How the weights are held and multiplied on a CPU; the first is the default."""
@@ -62,17 +63,17 @@ class LoadedWhisper:
     """A Whisper model in memory."""
 
     def __init__(self, weights: Weights, mode: Mode) -> None:
-        self._weights: Weights | None = weights
+        self.weights: Weights | None = weights
         self._mode = mode
 
     def open_session(self, spec: ModelSpec | None = None) -> WhisperSession | None:
         """Open a slot over the weights; None once they are closed."""
         mode = self._mode if spec is None else spec.mode
-        return None if self._weights is None else WhisperSession(self._weights, mode)
+        return None if self.weights is None else WhisperSession(self.weights, mode)
 
     def close(self) -> None:
         """Free the weights."""
-        self._weights = None
+        self.weights = None
 
 
 def _compute_type(spec: ModelSpec) -> str:

@@ -56,6 +56,23 @@ def passages(pcm: Pcm, *, only_speech: bool) -> Iterator[Passage]:
             yield Passage(offset, speech, parts)
 
 
+def within_full_scale(samples: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Turn down what goes beyond -1..1: the detector of speech knows no such sound, and clipped words are others."""
+    import numpy as np
+
+    peak = max(float(samples.max(initial=0.0)), -float(samples.min(initial=0.0)))
+    return samples if peak <= 1.0 else samples / np.float32(peak)
+
+
+def quietest(samples: "NDArray[np.float32]") -> int:
+    """The middle of the quietest tenth of a second, in samples from the start."""
+    import numpy as np
+
+    frames = samples[: len(samples) // FRAME_SAMPLES * FRAME_SAMPLES].reshape(-1, FRAME_SAMPLES)
+    loudness = np.nan_to_num(np.square(frames).sum(axis=1), nan=0.0)
+    return int(np.argmin(loudness)) * FRAME_SAMPLES + FRAME_SAMPLES // 2
+
+
 def _stretches(pcm: Pcm) -> "Iterator[tuple[int, NDArray[np.float32]]]":
     import numpy as np
 
@@ -64,24 +81,7 @@ def _stretches(pcm: Pcm) -> "Iterator[tuple[int, NDArray[np.float32]]]":
     while start < len(samples):
         end = min(start + STRETCH_SAMPLES, len(samples))
         if len(samples) - end > 0:
-            end = end - SEARCH_SAMPLES + _quietest(samples[end - SEARCH_SAMPLES : end])
+            end = end - SEARCH_SAMPLES + quietest(samples[end - SEARCH_SAMPLES : end])
         # One sample that is no number would silence the detector for the rest of the stretch.
-        yield start, _within_full_scale(np.nan_to_num(samples[start:end], nan=0.0, posinf=0.0, neginf=0.0))
+        yield start, within_full_scale(np.nan_to_num(samples[start:end], nan=0.0, posinf=0.0, neginf=0.0))
         start = end
-
-
-def _within_full_scale(samples: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Turn down what goes beyond -1..1: the detector of speech knows no such sound, and clipped words are others."""
-    import numpy as np
-
-    peak = max(float(samples.max(initial=0.0)), -float(samples.min(initial=0.0)))
-    return samples if peak <= 1.0 else samples / np.float32(peak)
-
-
-def _quietest(samples: "NDArray[np.float32]") -> int:
-    """The middle of the quietest tenth of a second, in samples from the start."""
-    import numpy as np
-
-    frames = samples[: len(samples) // FRAME_SAMPLES * FRAME_SAMPLES].reshape(-1, FRAME_SAMPLES)
-    loudness = np.nan_to_num(np.square(frames).sum(axis=1), nan=0.0)
-    return int(np.argmin(loudness)) * FRAME_SAMPLES + FRAME_SAMPLES // 2

@@ -1,51 +1,43 @@
-"""One slot of a Whisper model: checks a request and transcribes it segment by segment. It owns no weights."""
+"""One slot of a Whisper model: checks a request and has it transcribed piece by piece. It owns no weights."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from antiphon.vocabulary.audio import AudioChunk, Pcm
+from antiphon.vocabulary.audio import AudioChunk
 from antiphon.vocabulary.errors import InvalidRequest, InvariantError
 from antiphon.vocabulary.spec import OptionSpec
 from antiphon.vocabulary.tasks import Final, Interface, Mode, StreamEvent, Task, TaskRequest, TaskResult, TextDelta
 from antiphon_adapters.options import OptionReader
-from antiphon_adapters.whisper.listening import SAMPLE_RATE, Passage, passages
-from antiphon_adapters.whisper.model_files import ModelFiles
-from antiphon_adapters.whisper.transcript import HeardSegment, Transcript
-
-if TYPE_CHECKING:
-    from faster_whisper import WhisperModel
+from antiphon_adapters.whisper.decoding import Decoding, Manner, Weights
+from antiphon_adapters.whisper.listening import SAMPLE_RATE, passages
+from antiphon_adapters.whisper.live import LiveTranscription, Pace
+from antiphon_adapters.whisper.speech_detector import SpeechDetector
+from antiphon_adapters.whisper.transcript import Transcript
 
 FAMILY = "whisper"
 CAPACITY = 16
+
+SILENCE_MS = 600
+STEP_MS = 500
 
 OPTIONS = (
     OptionSpec("temperature", "number", "0 picks the likeliest words; above it answers vary.", 0.0, 1.0),
     OptionSpec("beam_size", "integer", "Candidates kept while decoding; the default 1 is greedy.", 1, 10),
     OptionSpec("word_timestamps", "boolean", "Whether to say when each word is spoken."),
     OptionSpec("vad_filter", "boolean", "Whether to listen only where speech is detected; the default is true."),
+    OptionSpec("silence_ms", "integer", "Live: how long a pause ends an utterance; the default is 600.", 200, 5000),
+    OptionSpec("step_ms", "integer", "Live: how much more speech each guess takes in; default 500.", 200, 10000),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
-    """A model in memory. Up to as many calls run at once as it has workers; equal calls answer alike."""
-
-    model: "WhisperModel"
-    files: ModelFiles
-
-
-@dataclass(frozen=True, slots=True)
 class _Hearing:
-    """A request that was checked: what to listen to and how."""
+    """A request that was checked: how to listen and in which language, None if it must be found."""
 
-    audio: Pcm
+    manner: Manner
     language: str | None
-    prompt: str | None
-    temperature: float
-    beam_size: int
-    word_timestamps: bool
     vad_filter: bool
+    pace: Pace
 
 
 class WhisperSession:
@@ -79,22 +71,20 @@ class WhisperSession:
         raise InvariantError("a transcription ended without a result")
 
     def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:
-        """Transcribe an uploaded recording: a `TextDelta` a segment, then all of it."""
-        if audio is not None:
-            raise InvalidRequest("this model transcribes whole recordings, not live audio", param="audio")
+        """Transcribe: a `TextDelta` for what is certain, then all of it.
+
+        An uploaded recording is decoded window by window, and each segment is certain. For `audio`, which is still
+        being spoken, see `live`.
+        """
         hearing = self._bind(request)
-        transcript = Transcript(hearing.audio.frames)
-        language = hearing.language
-        for passage in passages(hearing.audio, only_speech=hearing.vad_filter):
-            if request.cancelled():
-                break
-            segments, language = self._transcribe(passage, hearing, language)
-            for segment in segments:
-                if delta := transcript.add(segment, passage.offset):
-                    yield TextDelta(delta)
-                if request.cancelled():
-                    break
-        yield Final(transcript.result(language))
+        decoding = Decoding(self._open, hearing.manner)
+        if audio is None:
+            yield from self._recorded(request, hearing, decoding)
+        else:
+            live = LiveTranscription(
+                decoding, SpeechDetector().probability, hearing.pace, hearing.language, request.cancelled
+            )
+            yield from live.events(audio)
 
     def reset(self) -> None:
         """Nothing outlives a stream."""
@@ -111,42 +101,44 @@ class WhisperSession:
 
     def _bind(self, request: TaskRequest) -> _Hearing:
         files = self._open.files
-        if request.audio is None:
+        if request.audio is None and not request.live:
             raise InvalidRequest("there is no audio", param="audio")
-        if (request.audio.rate, request.audio.channels) != (SAMPLE_RATE, self.channels):
+        if request.audio and (request.audio.rate, request.audio.channels) != (SAMPLE_RATE, self.channels):
             raise InvalidRequest("audio must come as 16000 Hz mono", param="audio")
         if request.language is not None and request.language not in files.languages:
             raise InvalidRequest(f"language must be one of {', '.join(files.languages)}", param="language")
         options = self._options
-        return _Hearing(
-            audio=request.audio,
-            language=request.language or (None if files.multilingual else "en"),
+        manner = Manner(
             prompt=_prompt(request.text),
             temperature=options.number(request, "temperature", 0.0),
             beam_size=options.integer(request, "beam_size", 1),
             word_timestamps=options.boolean(request, "word_timestamps", default=False),
+        )
+        return _Hearing(
+            manner=manner,
+            language=request.language or (None if files.multilingual else "en"),
             vad_filter=options.boolean(request, "vad_filter", default=True),
+            pace=Pace(
+                step=options.integer(request, "step_ms", STEP_MS) * SAMPLE_RATE // 1000,
+                silence=options.integer(request, "silence_ms", SILENCE_MS) * SAMPLE_RATE // 1000,
+            ),
         )
 
-    def _transcribe(
-        self, passage: Passage, hearing: _Hearing, language: str | None
-    ) -> tuple[Iterable[HeardSegment], str]:
-        """Start one call; the segments are decoded as they are taken, times counting from the passage's offset."""
-        from faster_whisper.transcribe import restore_speech_timestamps
-
-        segments, info = self._open.model.transcribe(
-            passage.speech,
-            language=language,
-            initial_prompt=hearing.prompt,
-            beam_size=hearing.beam_size,
-            # One temperature: faster-whisper's default retries at higher ones, whose draws no seed can repeat.
-            temperature=[hearing.temperature],
-            word_timestamps=hearing.word_timestamps,
-            # A window never hangs on the one before it, so a repetition cannot spread through a recording.
-            condition_on_previous_text=False,
-            vad_filter=False,
-        )
-        return restore_speech_timestamps(segments, passage.parts, SAMPLE_RATE), info.language
+    def _recorded(self, request: TaskRequest, hearing: _Hearing, decoding: Decoding) -> Iterator[StreamEvent]:
+        """Transcribe a whole recording; the segments are decoded as they are taken."""
+        assert request.audio is not None, "the request was checked"
+        transcript = Transcript(request.audio.frames)
+        language = hearing.language
+        for passage in passages(request.audio, only_speech=hearing.vad_filter):
+            if request.cancelled():
+                break
+            segments, language = decoding.whole(passage, language)
+            for segment in segments:
+                if delta := transcript.add(segment, passage.offset):
+                    yield TextDelta(delta, transcript.end_sample)
+                if request.cancelled():
+                    break
+        yield Final(transcript.result(language))
 
 
 def _prompt(text: str | None) -> str | None:

@@ -36,23 +36,27 @@ class HeardSegment(Protocol):
 class Transcript:
     """Segments and words in order, none before the end of the one before it, all inside the recording.
 
-    Units: `frames` samples of the whole recording at 16 kHz.
+    Units: `frames` samples of the whole recording at 16 kHz; for live audio, of what has come.
     """
 
-    def __init__(self, frames: int) -> None:
-        self._frames = frames
+    def __init__(self, frames: int = 0) -> None:
+        self.frames = frames
         self._raw = ""
         self._text = ""
         self._segments: list[Segment] = []
         self._words: list[Word] = []
+
+    @property
+    def end_sample(self) -> int:
+        """Where the last segment ends."""
+        return self._segments[-1].end_sample if self._segments else 0
 
     def add(self, heard: HeardSegment, offset: int) -> str:
         """Take a segment whose times count from the sample `offset`; return the text that it adds."""
         self._raw += heard.text
         grown = self._raw.strip()
         delta, self._text = grown[len(self._text) :], grown
-        last = self._segments[-1].end_sample if self._segments else 0
-        start, end = self._span(heard.start, heard.end, offset, last)
+        start, end = self._span(heard.start, heard.end, offset, self.end_sample)
         self._segments.append(
             Segment(
                 text=heard.text.strip(),
@@ -86,8 +90,8 @@ class Transcript:
             self._words.append(Word(text, start, end, _finite(heard.probability)))
 
     def _span(self, start_s: float, end_s: float, offset: int, last: int) -> tuple[int, int]:
-        start = min(max(offset + round(start_s * SAMPLE_RATE), last), self._frames)
-        end = min(max(offset + round(end_s * SAMPLE_RATE), start), self._frames)
+        start = min(max(offset + round(start_s * SAMPLE_RATE), last), self.frames)
+        end = min(max(offset + round(end_s * SAMPLE_RATE), start), self.frames)
         return start, end
 
 
