@@ -190,7 +190,8 @@ class LiveTranscription:
         if any(segment.compression_ratio > LOOPING for segment in heard):
             return
         fresh = piece.agreement.hear("".join(segment.text for segment in heard))
-        piece.said_until = piece.start + _end_of(heard, piece.agreement.agreed)
+        # A guess may agree with less than was said; that is said all the same.
+        piece.said_until = max(piece.said_until, piece.start + _end_of(heard, piece.agreement.agreed))
         yield from self._say(fresh, min(piece.said_until, self._tape.end))
 
     def _settle(self, piece: _Piece, until: int) -> Iterator[TextDelta]:
