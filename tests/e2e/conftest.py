@@ -30,7 +30,7 @@ def engines(tmp_path_factory):
         for name, (package, task) in MODELS.items()
     ]
     folder = tmp_path_factory.mktemp("engines")
-    listeners = [{"kind": "wyoming", "uri": f"unix://{folder}/w.sock", "live": False}]
+    listeners = [{"kind": "wyoming", "uri": f"unix://{folder}/w.sock"}]
     with (
         running_server(folder, {"models": models, "listeners": listeners}, "--parallel-jobs") as process,
         httpx.Client(base_url=process.url, timeout=2 * HANG_GUARD_S) as client,

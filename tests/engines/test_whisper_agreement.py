@@ -70,6 +70,12 @@ def test_a_word_that_was_misheard_is_not_said_again() -> None:
     assert said(" for vision to", " for vision to greet", whole=" provision to greet the king")[-1] == " greet the king"
 
 
+def test_stops_that_the_guesses_lacked_make_no_word_be_said_again() -> None:
+    guess = " to the river in the evening with friends tomorrow"
+    whole = " To the river. In the evening, with friends. Tomorrow it rains."
+    assert said(guess, guess, whole=whole)[-1] == " it rains."
+
+
 def test_a_later_use_of_the_same_word_is_no_reason_to_skip() -> None:
     guess = " we saw him by the"
     whole = " we saw him buy a cat and go to the mat"

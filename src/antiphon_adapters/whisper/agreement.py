@@ -65,17 +65,31 @@ def _units(text: str) -> list[str]:
 
 
 def _shared_length(said: Sequence[str], heard: Sequence[str]) -> int:
-    """How long the beginning of `heard` is that stands for all of `said`: the nearest to it by edits."""
+    """How long the beginning of `heard` is that stands for all of `said`: the nearest to it by edits of words.
+
+    Marks count for nothing: guesses differ in them far more often than in words.
+    """
     if list(heard[: len(said)]) == said:
         return len(said)
-    old, new = [_plain(unit) for unit in said], [_plain(unit) for unit in heard]
+    old = [_plain(unit) for unit in said if not _MARK.fullmatch(unit)]
+    places = [place for place, unit in enumerate(heard) if not _MARK.fullmatch(unit)]
+    new = [_plain(heard[place]) for place in places]
+    costs = _edits(old, new)
+    best = min(
+        range(len(new) + 1), key=lambda count: (costs[count], new[:count][-1:] != old[-1:], abs(count - len(old)))
+    )
+    return places[best - 1] + 1 if best else 0
+
+
+def _edits(old: Sequence[str], new: Sequence[str]) -> list[int]:
+    """How many edits lie between all of `old` and each beginning of `new` (Levenshtein)."""
     costs = list(range(len(new) + 1))
     for count, unit in enumerate(old, 1):
         row = [count]
         for place, other in enumerate(new):
             row.append(min(row[place] + 1, costs[place + 1] + 1, costs[place] + (unit != other)))
         costs = row
-    return min(range(len(costs)), key=lambda length: (costs[length], abs(length - len(old))))
+    return costs
 
 
 def _plain(unit: str) -> str:

@@ -1,0 +1,77 @@
+"""Live speech with real engines: what Piper says, Whisper hears while it is said."""
+
+import base64
+import io
+
+import numpy as np
+import openai
+import pytest
+import soundfile
+
+from engine_server import words_of
+from live_client import live_client, text_of
+
+pytestmark = pytest.mark.engine
+
+TALK = (
+    "The weather is nice today, and we will walk to the river. In the evening we come home, and cook a meal for all of"
+    " our friends. Tomorrow it is going to rain."
+)
+RATE = 24_000
+
+
+@pytest.fixture(scope="module")
+def talk(engines):
+    """The talk as a speaker says it: 16-bit samples, with a moment of silence at its end."""
+    samples, rate = soundfile.read(io.BytesIO(engines.speak(TALK).content), dtype="float32")
+    frames = np.arange(0, len(samples), rate / RATE)
+    resampled = np.interp(frames, np.arange(len(samples)), samples)
+    return (np.append(resampled, np.zeros(RATE)) * 32767).astype("<i2").tobytes()
+
+
+def tenths(audio):
+    """What a microphone gives at a time."""
+    size = 2 * RATE // 10
+    return [audio[start : start + size] for start in range(0, len(audio), size)]
+
+
+def test_the_first_words_come_before_the_speaker_stops(engines, talk):
+    pieces = tenths(talk)
+    with live_client(engines.process.url, model="whisper", sample_rate=RATE) as client:
+        for piece in pieces[: len(pieces) * 2 // 3]:
+            client.say(piece)
+        first = client.event()
+        assert first["type"] == "transcript.text.delta"
+        for piece in pieces[len(pieces) * 2 // 3 :]:
+            client.say(piece)
+        client.end()
+        *deltas, done, mark = client.events()
+    text = first["delta"] + text_of(deltas)
+    assert (done["type"], done["text"], mark) == ("transcript.text.done", text, {})
+    assert words_of(text) == words_of(TALK)
+
+
+def test_the_official_realtime_client_hears_each_sentence_as_a_turn(engines, talk):
+    heard = []
+    with (
+        openai.OpenAI(base_url=f"{engines.process.url}/v1", api_key="any", max_retries=0) as client,
+        client.realtime.connect(model="whisper", extra_query={"intent": "transcription"}) as connection,
+    ):
+        for piece in tenths(talk):
+            connection.input_audio_buffer.append(audio=base64.b64encode(piece).decode())
+        while words_of(" ".join(it.transcript for it in heard)) != words_of(TALK):
+            event = connection.recv()
+            assert event.type != "error", event
+            if event.type == "conversation.item.input_audio_transcription.completed":
+                heard.append(event)
+    assert len(heard) >= 1
+
+
+def test_a_live_transcript_is_the_one_of_an_upload(engines, talk):
+    with live_client(engines.process.url, model="whisper", sample_rate=RATE) as client:
+        client.say(talk)
+        client.end()
+        live = client.events()[-2]["text"]
+    upload = io.BytesIO()
+    soundfile.write(upload, np.frombuffer(talk, "<i2"), RATE, format="WAV", subtype="PCM_16")
+    assert words_of(live) == words_of(engines.transcribe(upload.getvalue()).json()["text"])
