@@ -233,6 +233,22 @@ def test_a_model_has_limits_of_its_own(tmp_path):
         assert "live_ingest.max_chunk_bytes: wanted bytes, 1 or more; found 0" in refused.json()["error"]["message"]
 
 
+def test_a_model_that_tells_speakers_apart_answers_turns(tmp_path):
+    with controlled_server(tmp_path, parallel=True, ui_management=True) as server:
+        path = str(server.checkpoints["asr"].path)
+        model = {"id": "diar", "family": "controlled", "path": path, "task": "diar"}
+        assert server.client.post("/v1/models/load", json=model).status_code == 200
+        with live_client(server.process.url, model="diar") as client:
+            client.say(TENTH)
+            client.end()
+            *deltas, done, mark = client.events()
+    turns = [turn for it in deltas for turn in it["speaker_turns"]]
+    assert [it["type"] for it in deltas] == ["diarization.delta"] * 3
+    assert [(it["start_sample"], it["end_sample"]) for it in turns] == [(0, 533), (533, 1066), (1066, 1600)]
+    assert (done["type"], done["speaker_turns"], done["sample_rate"]) == ("diarization.done", turns, 16_000)
+    assert mark == {}
+
+
 def test_a_stop_ends_live_sessions_and_lets_other_work_go_on(tmp_path):
     with controlled_server(tmp_path, parallel=True) as server:
         server.checkpoints["asr"].set("live.echo")
