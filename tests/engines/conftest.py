@@ -183,3 +183,14 @@ def tiny_voice(tmp_path: Path) -> Callable[..., Path]:
         return build_voice(tmp_path / "voice", **changes)  # type: ignore[arg-type]  # passed on as they are
 
     return build
+
+
+@pytest.fixture
+def tiny_canary(tmp_path: Path) -> Callable[..., Path]:
+    """Builds the folder of a Canary model that hears nonsense; see `tiny_canary.py`."""
+    from tiny_canary import build_canary
+
+    def build(**changes: object) -> Path:
+        return build_canary(tmp_path / "canary", **changes)  # type: ignore[arg-type]  # passed on as they are
+
+    return build

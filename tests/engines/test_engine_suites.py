@@ -1,14 +1,17 @@
-"""Both engines pass the suite that antiphon ships for adapters."""
+"""The engines pass the suite that antiphon ships for adapters."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from antiphon.ports.adapter import Adapter, LoadedModel
 from antiphon.testing.adapter_suite import AdapterTests
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.spec import ModelSpec
-from antiphon.vocabulary.tasks import TaskRequest
+from antiphon.vocabulary.tasks import Task, TaskRequest
+from antiphon_adapters.canary import CanaryAdapter
 from antiphon_adapters.piper import PiperAdapter
 from antiphon_adapters.whisper import WhisperAdapter
 
@@ -57,3 +60,26 @@ class TestWhisperAdapter(AdapterTests):
     @pytest.fixture
     def bad_request(self) -> TaskRequest:
         return TaskRequest(text="no audio")
+
+
+class TestCanaryAdapter(AdapterTests):
+    @pytest.fixture
+    def adapter(self) -> Adapter:
+        return CanaryAdapter()
+
+    @pytest.fixture
+    def spec(self, tiny_canary: Callable[..., Path]) -> ModelSpec:
+        return ModelSpec("tiny", "canary", str(tiny_canary()), Task.ASR, slots=4)
+
+    @pytest.fixture
+    def requests(self) -> Sequence[TaskRequest]:
+        return [TaskRequest(audio=noise(seconds), language="de") for seconds in (2.0, 35.0)]
+
+    @pytest.fixture
+    def bad_request(self) -> TaskRequest:
+        return TaskRequest(text="no audio")
+
+
+def noise(seconds: float) -> Pcm:
+    samples = np.random.Generator(np.random.PCG64(5)).standard_normal(round(seconds * 16000)) * 0.1
+    return Pcm.from_bytes(samples.astype(np.float32).tobytes(), 16000)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ENGINES = {"onnxruntime", "onnx", "ctranslate2", "faster_whisper", "piper", "numpy"}
+ENGINES = {"onnxruntime", "onnx", "onnx_asr", "ctranslate2", "faster_whisper", "piper", "numpy"}
 
 SERVER = ("http", "service", "config", "cli", "packages", "audio", "runtime.models", "runtime.hosts.thread")
 
@@ -43,6 +43,12 @@ def imported_by(module: str, adapter: str, family: str, task: str, path: Path) -
 
 def test_inspecting_a_voice_imports_no_engine(tiny_voice: Callable[..., Path]) -> None:
     imported = imported_by("antiphon_adapters.piper", "PiperAdapter", "piper", "tts", tiny_voice())
+    assert "antiphon_adapters" in imported
+    assert not imported & ENGINES
+
+
+def test_inspecting_a_canary_model_imports_no_engine(tiny_canary: Callable[..., Path]) -> None:
+    imported = imported_by("antiphon_adapters.canary", "CanaryAdapter", "canary", "asr", tiny_canary())
     assert "antiphon_adapters" in imported
     assert not imported & ENGINES
 
