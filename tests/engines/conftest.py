@@ -1,6 +1,6 @@
 """Installed models, sessions over them, and speech that Piper makes: no recording is needed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -192,5 +192,16 @@ def tiny_canary(tmp_path: Path) -> Callable[..., Path]:
 
     def build(**changes: object) -> Path:
         return build_canary(tmp_path / "canary", **changes)  # type: ignore[arg-type]  # passed on as they are
+
+    return build
+
+
+@pytest.fixture
+def tiny_diarizer(tmp_path: Path) -> Callable[..., Path]:
+    """Builds the file of a streaming diarizer that mistakes noise for people; see `tiny_diarizer.py`."""
+    from tiny_diarizer import Kind, build_diarizer
+
+    def build(kind: Kind, metadata: Mapping[str, object] | None = None, **changes: bool) -> Path:
+        return build_diarizer(tmp_path / f"{kind}.onnx", kind, metadata, **changes)
 
     return build

@@ -12,6 +12,7 @@ from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.spec import ModelSpec
 from antiphon.vocabulary.tasks import Task, TaskRequest
 from antiphon_adapters.canary import CanaryAdapter
+from antiphon_adapters.nemotron_diar import NemotronDiarAdapter
 from antiphon_adapters.piper import PiperAdapter
 from antiphon_adapters.whisper import WhisperAdapter
 
@@ -74,6 +75,24 @@ class TestCanaryAdapter(AdapterTests):
     @pytest.fixture
     def requests(self) -> Sequence[TaskRequest]:
         return [TaskRequest(audio=noise(seconds), language="de") for seconds in (2.0, 35.0)]
+
+    @pytest.fixture
+    def bad_request(self) -> TaskRequest:
+        return TaskRequest(text="no audio")
+
+
+class TestNemotronDiarAdapter(AdapterTests):
+    @pytest.fixture(params=["sortformer", "nemotron_hr"])
+    def spec(self, request: pytest.FixtureRequest, tiny_diarizer: Callable[..., Path]) -> ModelSpec:
+        return ModelSpec("tiny", "nemotron_diar", str(tiny_diarizer(request.param)), Task.DIAR, slots=4)
+
+    @pytest.fixture
+    def adapter(self) -> Adapter:
+        return NemotronDiarAdapter()
+
+    @pytest.fixture
+    def requests(self) -> Sequence[TaskRequest]:
+        return [TaskRequest(audio=noise(seconds)) for seconds in (3.0, 5.5)]
 
     @pytest.fixture
     def bad_request(self) -> TaskRequest:

@@ -53,6 +53,13 @@ def test_inspecting_a_canary_model_imports_no_engine(tiny_canary: Callable[..., 
     assert not imported & ENGINES
 
 
+def test_inspecting_a_diarizer_imports_no_engine(tiny_diarizer: Callable[..., Path]) -> None:
+    model = tiny_diarizer("nemotron_hr")
+    imported = imported_by("antiphon_adapters.nemotron_diar", "NemotronDiarAdapter", "nemotron_diar", "diar", model)
+    assert "antiphon_adapters" in imported
+    assert not imported & ENGINES
+
+
 @pytest.mark.engine
 def test_inspecting_a_whisper_model_imports_no_engine(installed: Callable[[str], str]) -> None:
     folder = Path(installed("whisper-tiny-en"))
