@@ -8,15 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
 import httpx
+import numpy as np
 import pytest
 
 from antiphon.packages import default_models_root
 from antiphon.packages.manifest import InstalledFile, Manifest
 from antiphon.vocabulary.tasks import Mode, Task
+from audio_assets import wav_bytes
 from conformance_client import HANG_GUARD_S
 from conformance_plugin import cell
-from conformance_server import ISOLATIONS, LOAD, TASK_RUN, UNLOAD
+from conformance_server import ISOLATIONS, LOAD, TASK_RUN, TASK_STREAM, UNLOAD
 from server_process import antiphon, running_server
+from tiny_canary import build_canary
+from tiny_diarizer import build_diarizer
 
 SENTENCE = "We will walk to the river."
 
@@ -48,16 +52,33 @@ def without_timing(answer):
     return answer.content.replace(timing, b"null")
 
 
-def all_answers(folder, isolation, flags, slots_field):
+def translated(client, file):
+    """A transcript with its segments, and a translation as the task route answers it."""
+    form = {"model": "canary", "language": "de", "response_format": "verbose_json"}
+    transcript = client.post("/v1/audio/transcriptions", data=form, files={"file": ("noise.wav", file)})
+    request = {"audio": base64.b64encode(file).decode(), "language": "de", "options": {"target_language": "en"}}
+    task = client.post(TASK_RUN, json={"model": "canary", "request": request})
+    assert (transcript.status_code, task.status_code) == (200, 200)
+    return without_timing(transcript), without_timing(task)
+
+
+def diarized(client, file):
+    """Speaker turns, whole and as a stream tells them."""
+    order = {"model": "diar", "request": {"audio": base64.b64encode(file).decode()}}
+    whole, stream = client.post(TASK_RUN, json=order), client.post(TASK_STREAM, json=order)
+    assert (whole.status_code, stream.status_code) == (200, 200)
+    return without_timing(whole), stream.text.partition('"timing"')[0]
+
+
+def all_answers(folder, isolation, flags, slots_field, models, ask):
     """What one server answers: cold, warm, warm again, and after unload and reload."""
-    root = default_models_root()
-    packages = {"tts": ("piper", root / "piper-en-joe"), "asr": ("whisper", root / "whisper-tiny-en")}
-    assert all(path.is_dir() for _, path in packages.values()), "antiphon models install piper-en-joe whisper-tiny-en"
-    models = [
-        {"id": task, "family": family, "task": task, "path": str(path), "threads": 1, **slots_field}
-        for task, (family, path) in packages.items()
-    ]
-    config = {"models": models, "lazy_load": True, "ui_management": True, **ISOLATIONS[isolation]}
+    fields = {"threads": 1, **slots_field}
+    config = {
+        "models": [{"id": model_id, **model, **fields} for model_id, model in models.items()],
+        "lazy_load": True,
+        "ui_management": True,
+        **ISOLATIONS[isolation],
+    }
     rounds = {}
     with (
         running_server(folder, config, *flags) as process,
@@ -65,28 +86,64 @@ def all_answers(folder, isolation, flags, slots_field):
     ):
         for label in ("cold", "warm", "warm again", "reloaded"):
             if label == "reloaded":
-                for model_id in packages:
+                for model_id in models:
                     assert client.post(UNLOAD, json={"id": model_id}).json()["loaded"] is False
                     assert client.get(f"/v1/models/{model_id}").json()["loaded"] is False
                     assert client.post(LOAD, json={"id": model_id}).json() == {"id": model_id, "loaded": True}
-            speech = spoken(client)
-            rounds[label] = *speech, *heard(client, speech[0])
+            rounds[label] = ask(client)
     return rounds
+
+
+def answers_of_all_servers(folder, isolation, models, ask):
+    """What the serial server answers when it is cold, and which answers of any server are others."""
+    starts = {"serial": ([], {}), "omitted": (["--parallel-jobs"], {}), "one": (["--parallel-jobs"], {"slots": 1})}
+    with ThreadPoolExecutor() as side_by_side:
+        asked = {
+            name: side_by_side.submit(all_answers, folder / name, isolation, *start, models, ask)
+            for name, start in starts.items()
+        }
+    told = {name: answers.result() for name, answers in asked.items()}
+    cold = told["serial"]["cold"]
+    differing = [
+        f"{server}, {label}" for server, rounds in told.items() for label, answers in rounds.items() if answers != cold
+    ]
+    return cold, differing
 
 
 @pytest.mark.engine
 @cell("rule.capacity_one_parity")
 def test_rule_capacity_one_parity(tmp_path, isolation):
-    starts = {"serial": ([], {}), "omitted": (["--parallel-jobs"], {}), "one": (["--parallel-jobs"], {"slots": 1})}
-    with ThreadPoolExecutor() as side_by_side:
-        asked = {name: side_by_side.submit(all_answers, tmp_path / name, isolation, *it) for name, it in starts.items()}
-    told = {name: answers.result() for name, answers in asked.items()}
+    root = default_models_root()
+    packages = {"tts": ("piper", root / "piper-en-joe"), "asr": ("whisper", root / "whisper-tiny-en")}
+    assert all(path.is_dir() for _, path in packages.values()), "antiphon models install piper-en-joe whisper-tiny-en"
+    models = {task: {"family": family, "task": task, "path": str(path)} for task, (family, path) in packages.items()}
 
-    cold = told["serial"]["cold"]
+    def ask(client):
+        speech = spoken(client)
+        return *speech, *heard(client, speech[0])
+
+    cold, differing = answers_of_all_servers(tmp_path, isolation, models, ask)
     assert "river" in cold[3]
-    differing = [
-        f"{server}, {label}" for server, rounds in told.items() for label, answers in rounds.items() if answers != cold
-    ]
+    assert differing == []
+
+
+@cell("rule.capacity_one_parity")
+def test_rule_capacity_one_parity_of_canary_and_nemotron(tmp_path, isolation):
+    canary = build_canary(tmp_path / "canary")
+    diarizer = build_diarizer(tmp_path / "diarizer.onnx", "nemotron_hr")
+    models = {
+        "canary": {"family": "canary", "task": "asr", "path": str(canary)},
+        "diar": {"family": "nemotron_diar", "task": "diar", "path": str(diarizer)},
+    }
+    noise = np.random.Generator(np.random.PCG64(3)).standard_normal(5 * 16_000) * 0.05
+    file = wav_bytes(noise.astype(np.float32))
+
+    cold, differing = answers_of_all_servers(
+        tmp_path, isolation, models, lambda client: (*translated(client, file), *diarized(client, file))
+    )
+    assert json.loads(cold[1])["segments"]
+    assert json.loads(cold[2])["speaker_turns"]
+    assert '"task.delta"' in cold[3]
     assert differing == []
 
 
