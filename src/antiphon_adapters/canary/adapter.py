@@ -73,4 +73,7 @@ def _files(spec: ModelSpec) -> "ModelFiles":
     wanted = spec.load_options.get("quantization")
     if wanted is not None and (not isinstance(wanted, str) or wanted not in QUANTIZATIONS):
         raise ConfigError(f"model '{spec.id}': load_options.quantization must be one of {', '.join(QUANTIZATIONS)}")
-    return read_model(spec.path, wanted)
+    try:
+        return read_model(spec.path, wanted)
+    except ConfigError as exc:
+        raise ConfigError(f"model '{spec.id}': {exc.message}") from exc
