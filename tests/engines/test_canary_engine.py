@@ -16,7 +16,7 @@ from antiphon_adapters.canary import CanaryAdapter
 from antiphon_adapters.canary.engine import Abandoned, CanaryEngine
 from antiphon_adapters.canary.model_files import read_model
 from antiphon_adapters.canary.session import WINDOW_SAMPLES, CanarySession
-from tiny_canary import LONGEST_FRAMES, weights
+from tiny_canary import CONFIG, LONGEST_FRAMES, build_canary, weights
 from tiny_canary_reference import hear
 
 RATE = 16000
@@ -82,6 +82,14 @@ def test_equal_samples_in_another_shape_of_memory_are_heard_alike(canary: Canary
     padded = Pcm.from_bytes(bytes(4) + clip.samples.tobytes(), RATE)
     shifted = Pcm(padded.samples[1:], RATE)
     assert canary.run(TaskRequest(audio=shifted)) == canary.run(TaskRequest(audio=clip))
+
+
+def test_a_model_that_does_not_tell_its_features_is_heard_alike(canary: CanarySession, tmp_path: Path) -> None:
+    silent = build_canary(tmp_path / "silent", config={"max_sequence_length": CONFIG["max_sequence_length"]})
+    session = CanaryAdapter().load(ModelSpec("silent", "canary", str(silent), Task.ASR)).open_session()
+    assert isinstance(session, CanarySession)
+    request = TaskRequest(audio=noise(2.0))
+    assert session.run(request) == canary.run(request)
 
 
 # Long recordings, silence and scraps.

@@ -10,7 +10,7 @@ from onnx_asr.models.nemo import NemoConformerAED
 from onnx_asr.preprocessors.numpy_preprocessor import NemoPreprocessorNumpy
 from onnx_asr.resolver import Resolver
 
-from antiphon_adapters.canary.model_files import ModelFiles
+from antiphon_adapters.canary.model_files import FEATURE_SIZES, ModelFiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +39,7 @@ class CanaryEngine(NemoConformerAED):
             NemoPreprocessorNumpy,
             {"sess_options": options, "providers": ["CPUExecutionProvider"]},
         )
+        self._hear_as_the_encoder_does()
         self._is_abandoned: Callable[[], bool] = lambda: False
 
     def transcribe(
@@ -52,6 +53,14 @@ class CanaryEngine(NemoConformerAED):
         call = self._call(is_abandoned)
         lengths = np.array([len(samples)], np.int64)
         return next(call.recognize_batch(samples[None], lengths, **prompt))
+
+    def _hear_as_the_encoder_does(self) -> None:
+        """Make as many features as the graph takes, whatever the configuration says or leaves out."""
+        shapes = {tensor.name: tensor.shape for tensor in self._encoder.get_inputs()}
+        size = shapes["audio_signal"][1]
+        if size in FEATURE_SIZES:
+            self.config = {**self.config, "features_size": size}
+            self._preprocessor = NemoPreprocessorNumpy(self._preprocessor_name)
 
     def _call(self, is_abandoned: Callable[[], bool]) -> Self:
         call = copy.copy(self)
