@@ -3,6 +3,8 @@
 Both belong to the process that collects no test itself, which reads only the `conftest.py` above them all.
 """
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,10 @@ HERE = Path(__file__).parent
 CONFORMANCE = HERE / "conformance"
 PAGE = HERE.parent / "docs" / "conformance.md"
 COMMAND = "pytest -n 2 tests/conformance --write-conformance"
+
+# Tests start hundreds of processes. Each would compile all that it imports, which takes longer than to import it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser):
