@@ -34,6 +34,7 @@ def test_calls_overlap_for_as_long_as_the_test_wants(running, model):
     with model.checkpoint.held("run"):
         calls = [model.infer(text) for text in ("one", "two")]
         model.wait_listed(active_slots=2, queued_requests=0)
+        model.checkpoint.wait_for("run", count=2)
         third = model.infer("three")
         model.wait_listed(queued_requests=1)
         assert not third.has_ended()
