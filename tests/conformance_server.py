@@ -15,7 +15,6 @@ from antiphon.runtime.memory import SystemMemory
 from antiphon.testing import ControlledCheckpoint
 from conformance_cells import ISOLATIONS
 from conformance_client import Client, OpenCall, Pending, eventually
-from conformance_nursery import Nursery
 from server_process import ServerProcess, running_server
 
 SETTLE_S = 10.0
@@ -267,7 +266,6 @@ def start_server(
     slots: int,
     isolation: str,
     models: Mapping[str, Mapping[str, object]] | None = None,
-    nursery: Nursery | None = None,
 ) -> Server:
     """Start a server; `models` are controlled ones of its configuration, by id with their fields."""
     entries = []
@@ -276,8 +274,7 @@ def start_server(
         entries.append({"id": model_id, "family": "controlled", "path": str(path), "task": "tts", **fields})
     settings = {"lazy_load": True, "ui_management": True, **ISOLATIONS[isolation], **configuration.settings}
     flags = ["--parallel-jobs"] if configuration.parallel_jobs else []
-    start = nursery.start if nursery else None
-    running = running_server(folder, {**settings, "models": entries}, *flags, start=start)
+    running = running_server(folder, {**settings, "models": entries}, *flags)
     return Server(running, slots if configuration.parallel_jobs else None)
 
 
@@ -286,7 +283,6 @@ class SharedServers:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._nursery = Nursery()
         self._servers: dict[tuple[int, str, str], Server] = {}
         self._folders = itertools.count(1)
 
@@ -318,12 +314,10 @@ class SharedServers:
             slots=slots,
             isolation=isolation,
             models=models,
-            nursery=self._nursery,
         )
 
     def close(self) -> None:
         """Stop those that are still there."""
         with ExitStack() as ends:  # each, whatever becomes of the others
-            ends.callback(self._nursery.close)
             for server in self._servers.values():
                 ends.callback(server.close)

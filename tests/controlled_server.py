@@ -1,6 +1,7 @@
 """A real server of controlled models, with a client and the checkpoints that steer them. It asserts nothing."""
 
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,8 +61,10 @@ class ControlledServer:
 
 
 @contextmanager
-def controlled_server(folder: Path, *, parallel: bool, **config: object) -> Iterator[ControlledServer]:
-    """Serve the controlled models; `parallel` gives them two slots each."""
+def controlled_server(
+    folder: Path, *, parallel: bool, start: Callable[..., subprocess.Popen[str]] | None = None, **config: object
+) -> Iterator[ControlledServer]:
+    """Serve the controlled models; `parallel` gives them two slots each, `start` is as in `running_server`."""
     folders = {"tts": "tts", "asr": "asr", SLASHED: "slashed"}
     slots: dict[str, object] = {"slots": 2} if parallel else {}
     models = [
@@ -71,7 +74,7 @@ def controlled_server(folder: Path, *, parallel: bool, **config: object) -> Iter
     checkpoints = {name: ControlledCheckpoint(folder / path) for name, path in folders.items()}
     flags = ["--parallel-jobs"] if parallel else []
     with (
-        running_server(folder, {"models": models, "lazy_load": True, **config}, *flags) as process,
+        running_server(folder, {"models": models, "lazy_load": True, **config}, *flags, start=start) as process,
         httpx.Client(base_url=process.url, timeout=HANG_GUARD_S) as client,
         ThreadPoolExecutor(16) as threads,
     ):

@@ -4,6 +4,8 @@ From the fork on each is as if it had been started alone: its own arguments, fol
 knows no server and no configuration.
 """
 
+import atexit
+import gc
 import json
 import os
 import select
@@ -14,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -26,7 +29,7 @@ class Nursery:
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        code = f"import conformance_nursery; conformance_nursery.nurse({theirs.fileno()})"
+        code = f"import server_nursery; server_nursery.nurse({theirs.fileno()})"
         path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = {**os.environ, "PYTHONPATH": path}
         self._process = subprocess.Popen(
@@ -50,6 +53,14 @@ class Nursery:
         """Let the interpreter end; the processes go on."""
         self._socket.close()
         self._process.wait()
+
+
+@cache
+def shared_nursery() -> Nursery:
+    """The one that all tests of this process have their servers from."""
+    nursery = Nursery()
+    atexit.register(nursery.close)
+    return nursery
 
 
 class Forked:
@@ -97,12 +108,15 @@ class Forked:
 
 def nurse(fileno: int) -> None:
     """Import all that a server does, then fork for each order until nobody can give one."""
+    gc.disable()
+    import pydantic.v1  # noqa: F401 (as FastAPI does for its first route)
     import uvloop  # noqa: F401 (as `antiphon serve` does once it runs)
 
     import antiphon.bootstrap
     import antiphon.cli
     import antiphon.testing  # noqa: F401
 
+    gc.freeze()  # or the first collection in each process would copy every page that they share
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a watcher ended
     with socket.socket(fileno=fileno) as orders:
         while True:
@@ -141,5 +155,7 @@ def _become(order: Mapping[str, object], stderr: int) -> None:
     os.environ.clear()
     os.environ.update(order["env"])
     tempfile.tempdir = None  # the environment says where
+    sys.path[:0] = filter(None, order["env"].get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = order["arguments"]
+    gc.enable()
     main()

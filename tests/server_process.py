@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from server_nursery import shared_nursery
+
 ANTIPHON = Path(sys.executable).with_name("antiphon")
 LISTENING = "antiphon is listening on "
 HANG_GUARD_S = 60.0
@@ -47,9 +49,10 @@ def running_server(
     """Run `antiphon serve` with this configuration until the block ends; it must then leave with the exit code 0.
 
     The configuration is written into `folder`, where relative paths in it start; the port is any free one, engines run
-    in threads unless it says otherwise, and `cwd` is the working folder if that is not `folder`. `start` may stand for
-    `Popen`. `launcher` is a command that runs the server, which is then its child. The block may stop the server
-    itself. Raises AssertionError, with what the server said, when it does not come to listen.
+    in threads unless it says otherwise, and `cwd` is the working folder if that is not `folder`. The server is forked
+    from the nursery unless `start` is `started_alone`, which costs a second of CPU. `launcher` is a command that runs
+    the server, which is then its child. The block may stop the server itself. Raises AssertionError, with what the
+    server said, when it does not come to listen.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file, log, temp = folder / "server.json", folder / "server.log", folder / "temp"
@@ -57,7 +60,9 @@ def running_server(
     temp.mkdir(exist_ok=True)
     command = [*launcher, str(ANTIPHON), "serve", "--config", str(file), *flags]
     environment = {**os.environ, "TMPDIR": str(temp), **(env or {})}
-    with (start or _start)(command, cwd=cwd or folder, env=environment) as process:
+    if start is None:
+        start = started_alone if launcher else shared_nursery().start
+    with start(command, cwd=cwd or folder, env=environment) as process:
         assert process.stderr is not None
         hang_guard = threading.Timer(HANG_GUARD_S, process.kill)
         hang_guard.start()
@@ -79,6 +84,11 @@ def running_server(
     assert process.returncode == 0, f"exit code {process.returncode}:\n{log.read_text()}"
 
 
+def started_alone(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> subprocess.Popen[str]:
+    """Start the command as a user does: an interpreter of its own, its own imports, nothing shared."""
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=cwd, env=env)
+
+
 def antiphon(
     *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
@@ -97,10 +107,6 @@ def antiphon(
 def error_lines(output: str) -> Sequence[str]:
     """What a command said on stderr, without its log."""
     return [line for line in output.splitlines() if line.startswith("antiphon: ")]
-
-
-def _start(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=cwd, env=env)
 
 
 def _await_listening(stderr: IO[str], log: Path) -> tuple[str, threading.Thread]:

@@ -9,7 +9,7 @@ import pytest
 from antiphon.packages import default_models_root
 from coroutine_tests import pytest_pyfunc_call as pytest_pyfunc_call  # noqa: PLC0414 (a hook for pytest to find)
 from engine_server import EngineServer
-from server_process import HANG_GUARD_S, running_server
+from server_process import HANG_GUARD_S, running_server, started_alone
 
 MODELS = {
     "piper": ("piper-en-joe", "tts"),
@@ -32,7 +32,9 @@ def engines(tmp_path_factory):
     folder = tmp_path_factory.mktemp("engines")
     listeners = [{"kind": "wyoming", "uri": f"unix://{folder}/w.sock"}]
     with (
-        running_server(folder, {"models": models, "listeners": listeners}, "--parallel-jobs") as process,
+        running_server(
+            folder, {"models": models, "listeners": listeners}, "--parallel-jobs", start=started_alone
+        ) as process,
         httpx.Client(base_url=process.url, timeout=2 * HANG_GUARD_S) as client,
         ThreadPoolExecutor(16) as threads,
     ):

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from antiphon.packages import default_models_root
-from server_process import HANG_GUARD_S, antiphon, error_lines, running_server
+from server_process import HANG_GUARD_S, antiphon, error_lines, running_server, started_alone
 
 ENGINES = {"onnxruntime", "onnx", "ctranslate2", "faster_whisper", "piper"}
 SERVER = {"fastapi", "uvicorn", "uvloop", "starlette", "pydantic", "av", "numpy", "soundfile", "soxr"}
@@ -48,7 +48,9 @@ def test_no_engine_is_imported_before_a_model_is_loaded(tmp_path):
         {"id": "piper", "family": "piper", "task": "tts", "path": str(root / "piper-en-joe"), "lazy": True},
         {"id": "whisper", "family": "whisper", "task": "asr", "path": str(root / "whisper-tiny-en"), "lazy": True},
     ]
-    with running_server(tmp_path, {"models": models}, "--parallel-jobs", env=TELL_IMPORTS) as server:
+    with running_server(
+        tmp_path, {"models": models}, "--parallel-jobs", env=TELL_IMPORTS, start=started_alone
+    ) as server:
         assert httpx.get(f"{server.url}/v1/models").status_code == 200
         before = imported(server.log.read_text())
         spoken = httpx.post(f"{server.url}/v1/audio/speech", json={"model": "piper", "input": "Hi."}, timeout=60)
@@ -88,7 +90,7 @@ def test_a_port_in_use_is_one_line(tmp_path):
 
 @pytest.mark.parametrize(("number", "flags"), [(signal.SIGTERM, []), (signal.SIGINT, ["--parallel-jobs"])])
 def test_a_stop_signal_ends_it_with_exit_code_0(tmp_path, number, flags):
-    with running_server(tmp_path, {"models": [model(tmp_path)]}, *flags) as server:
+    with running_server(tmp_path, {"models": [model(tmp_path)]}, *flags, start=started_alone) as server:
         assert httpx.get(f"{server.url}/health").status_code == 200
         assert server.stop(number) == 0
 

@@ -8,7 +8,7 @@ import pytest
 from antiphon.packages import default_models_root
 from coroutine_tests import pytest_pyfunc_call as pytest_pyfunc_call  # noqa: PLC0414 (a hook for pytest to find)
 from engine_server import EngineServer
-from server_process import HANG_GUARD_S, running_server
+from server_process import HANG_GUARD_S, running_server, started_alone
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +23,7 @@ def engines(tmp_path_factory):
     ]
     config = {"models": models, "isolation": "process", "lazy_load": True, "models_root": "root", "ui_management": True}
     with (
-        running_server(folder, config) as process,
+        running_server(folder, config, start=started_alone) as process,
         httpx.Client(base_url=process.url, timeout=HANG_GUARD_S) as client,
         ThreadPoolExecutor(4) as threads,
     ):

@@ -12,7 +12,7 @@ import audio_assets
 from controlled_server import CLIP, SPEECH, TRANSCRIPTIONS
 from isolated_server import children_of, doomed_server, isolated_server, state_of
 from process_tree import descriptor_counts, pss_bytes
-from server_process import HANG_GUARD_S
+from server_process import HANG_GUARD_S, started_alone
 
 MIB = 1024 * 1024
 BAD = list(audio_assets.bad_audio().values())
@@ -73,7 +73,7 @@ def one_round(server, number):
 
 
 def test_requests_of_every_kind_leave_no_memory_no_descriptor_and_no_file(tmp_path):
-    with isolated_server(tmp_path, lazy_load=False) as server:
+    with isolated_server(tmp_path, lazy_load=False, start=started_alone) as server:
         one_round(server, 0)
         before, open_before = pss_bytes(server.process), descriptor_counts(server.process)
         for number in range(1, ROUNDS):
@@ -119,7 +119,10 @@ def assert_all_came_back(start, largest, end):
 
 
 def test_the_memory_of_a_model_comes_back_also_after_a_fault_of_its_engine(tmp_path):
-    with isolated_server(tmp_path) as server, server.steered("run.fail.boom", "MemoryError"):
+    with (
+        isolated_server(tmp_path, start=started_alone) as server,
+        server.steered("run.fail.boom", "MemoryError"),
+    ):
         server.checkpoints["tts"].set("bytes", str(64 * MIB))
 
         def use():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance_nursery import Nursery
+from server_nursery import Nursery
 from server_process import error_lines, running_server
 
 
