@@ -212,7 +212,8 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
             await assembly.codec.start()
             await assembly.runtime.start()
             limits = _peer_limits(config)
-            side.start(Served(assembly.app(), limits, shutdown.order), shutdown.begin)
+            if config.listeners:  # an application of their own: it takes time to build
+                side.start(Served(assembly.app(), limits, shutdown.order), shutdown.begin)
             try:
                 await HttpServer(bound, Served(assembly.app(names), limits, shutdown.order), clock, tls).serve()
             finally:

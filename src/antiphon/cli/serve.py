@@ -1,6 +1,7 @@
 """`antiphon serve`: flags and a file become a running server."""
 
 import asyncio
+import gc
 import logging
 import os
 import shlex
@@ -74,6 +75,7 @@ def serve(
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Serve speech models over HTTP until Ctrl-C or SIGTERM."""
+    gc.disable()  # what is imported here stays, so that no collection need look through it, now or later
     from antiphon.bootstrap import assemble, installed_config
     from antiphon.bootstrap import serve as serve_assembly
     from antiphon.config import load_config
@@ -81,6 +83,8 @@ def serve(
     from antiphon.runtime.parallel import STARTUP_NOTICE
     from antiphon.runtime.signals import StopSignals
 
+    gc.freeze()
+    gc.enable()
     flags: dict[str, object] = {
         "host": host,
         "port": port,
