@@ -5,7 +5,6 @@ knows no server and no configuration.
 """
 
 import atexit
-import gc
 import json
 import os
 import select
@@ -19,6 +18,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Self
+
+from antiphon.runtime.permanent import permanent_imports
 
 _MESSAGE_BYTES = 256 * 1024
 """No environment with its arguments is as long."""
@@ -108,15 +109,14 @@ class Forked:
 
 def nurse(fileno: int) -> None:
     """Import all that a server does, then fork for each order until nobody can give one."""
-    gc.disable()
-    import pydantic.v1  # noqa: F401 (as FastAPI does for its first route)
-    import uvloop  # noqa: F401 (as `antiphon serve` does once it runs)
+    with permanent_imports():  # or a collection in each process would copy all that they share
+        import pydantic.v1  # noqa: F401 (as FastAPI does for its first route)
+        import uvloop  # noqa: F401 (as `antiphon serve` does once it runs)
 
-    import antiphon.bootstrap
-    import antiphon.cli
-    import antiphon.testing  # noqa: F401
+        import antiphon.bootstrap
+        import antiphon.cli
+        import antiphon.testing  # noqa: F401
 
-    gc.freeze()  # or the first collection in each process would copy every page that they share
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a watcher ended
     with socket.socket(fileno=fileno) as orders:
         while True:
@@ -157,5 +157,4 @@ def _become(order: Mapping[str, object], stderr: int) -> None:
     tempfile.tempdir = None  # the environment says where
     sys.path[:0] = filter(None, order["env"].get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = order["arguments"]
-    gc.enable()
     main()

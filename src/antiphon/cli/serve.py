@@ -1,7 +1,6 @@
 """`antiphon serve`: flags and a file become a running server."""
 
 import asyncio
-import gc
 import logging
 import os
 import shlex
@@ -75,16 +74,16 @@ def serve(
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Serve speech models over HTTP until Ctrl-C or SIGTERM."""
-    gc.disable()  # what is imported here stays, so that no collection need look through it, now or later
-    from antiphon.bootstrap import assemble, installed_config
-    from antiphon.bootstrap import serve as serve_assembly
-    from antiphon.config import load_config
-    from antiphon.runtime.discovery import AdapterFinder
-    from antiphon.runtime.parallel import STARTUP_NOTICE
-    from antiphon.runtime.signals import StopSignals
+    from antiphon.runtime.permanent import permanent_imports
 
-    gc.freeze()
-    gc.enable()
+    with permanent_imports():
+        from antiphon.bootstrap import assemble, installed_config
+        from antiphon.bootstrap import serve as serve_assembly
+        from antiphon.config import load_config
+        from antiphon.runtime.discovery import AdapterFinder
+        from antiphon.runtime.parallel import STARTUP_NOTICE
+        from antiphon.runtime.signals import StopSignals
+
     flags: dict[str, object] = {
         "host": host,
         "port": port,

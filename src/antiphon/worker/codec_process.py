@@ -4,6 +4,7 @@ import os
 import resource
 import sys
 
+from antiphon.runtime.permanent import permanent_imports
 from antiphon.worker.lifeline import socket_of, tie_to
 
 MAX_ADDRESS_BYTES = 1024**3
@@ -29,9 +30,10 @@ def main(descriptor: int, parent: int, uploads: int) -> None:
     """Serve until the server closes its end, and then end at once, whatever the decoder does."""
     tie_to(parent)
     confine()
-    from antiphon.runtime.codec_messages import order_decoder
-    from antiphon.worker.codec import CodecWorker
-    from antiphon.worker.line import Line
+    with permanent_imports():
+        from antiphon.runtime.codec_messages import order_decoder
+        from antiphon.worker.codec import CodecWorker
+        from antiphon.worker.line import Line
 
     CodecWorker(Line(socket_of(descriptor), order_decoder()), socket_of(uploads)).serve()
     os._exit(0)
