@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Self
@@ -110,13 +111,14 @@ class Forked:
 def nurse(fileno: int) -> None:
     """Import all that a server does, then fork for each order until nobody can give one."""
     with permanent_imports():  # or a collection in each process would copy all that they share
-        import pydantic.v1  # noqa: F401 (as FastAPI does for its first route)
         import uvloop  # noqa: F401 (as `antiphon serve` does once it runs)
 
         import antiphon.bootstrap
         import antiphon.cli
         import antiphon.testing  # noqa: F401
+        from antiphon.http.app import HttpLimits, Services, create_app
 
+        create_app(Services(*[None] * len(fields(Services))), HttpLimits(0, 0))  # what it looks up is known afterwards
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a watcher ended
     with socket.socket(fileno=fileno) as orders:
         while True:

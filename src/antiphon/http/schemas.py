@@ -4,6 +4,7 @@ Source of the OpenAI shapes: https://platform.openai.com/docs/api-reference/audi
 """
 
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -151,6 +152,7 @@ class BulkUnloadAllBody(Body):
     dry_run: bool = False
 
 
+@cache  # the same for every application, and most of what building one takes
 def operation(
     body: type[BaseModel], *, file_in_form: str | None = None, waits: bool = True
 ) -> dict[str, Any]:  # OpenAPI's own type
@@ -165,6 +167,7 @@ def operation(
     return _described(body, content) if waits else {"requestBody": {"required": True, "content": content}}
 
 
+@cache
 def form_operation(body: type[BaseModel], file_in_form: str) -> dict[str, Any]:  # OpenAPI's own type
     """Describe a route that takes a form alone, with one file or more in `file`."""
     return _described(body, _form(body, file_in_form))
