@@ -2,8 +2,8 @@
 
 import re
 
+from antiphon.text.sentences import Piece
 from antiphon_adapters.piper.phonemes import Utterance, utterances
-from antiphon_adapters.sentences import Piece
 
 STRESS = "\u02c8"
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from antiphon.text.sentences import Piece
 from antiphon_adapters.piper.text import spellable
-from antiphon_adapters.sentences import Piece
 
 MAX_IDS = 600
 """The longest sequence for one run of the graph: about 15 s of speech at speed 1. Memory grows with it, and so does the

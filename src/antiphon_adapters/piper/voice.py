@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from antiphon.text.sentences import pieces
 from antiphon_adapters.piper.phonemes import MAX_IDS, Speller, Utterance, utterances
 from antiphon_adapters.piper.seeding import NOISE_PER_ID, noise_feed, read_seeded
 from antiphon_adapters.piper.voice_files import VoiceFiles
-from antiphon_adapters.sentences import pieces
 
 if TYPE_CHECKING:
     import numpy as np

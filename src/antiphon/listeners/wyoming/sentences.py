@@ -1,33 +1,20 @@
-"""Whole sentences out of a text that still grows. It knows no language: a mark of an end and a space end one."""
+"""Whole sentences out of a text that still grows. It only knows what may yet change, and not where sentences end."""
 
-import re
-
-_END = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019)\]]*\s+|[\u3002\uff01\uff1f]+[\u300d\u300f\uff09]*\s*|\n\s*")
-
-
-_MARKS = ".!?\u2026\"'\u201d\u2019)]"
-"""What may stand before the space that makes an end of it."""
+from antiphon.text.sentences import pieces
 
 
 class SentenceCutter:
-    """Takes the text as it comes, in time that grows with the text. What has no letter and no digit ends nothing."""
+    """Takes the text as it comes. The last piece is held back: what follows may belong to it."""
 
     def __init__(self) -> None:
         self._rest = ""
-        self._looked_at = 0  # no end lies before it
 
     def feed(self, text: str) -> list[str]:
-        """The sentences that are whole now."""
+        """The sentences, and the parts of long ones, that nothing can change any more."""
         self._rest += text
-        sentences, start = [], 0
-        for end in _END.finditer(self._rest, self._looked_at):
-            sentence = self._rest[start : end.end()]
-            if _is_speakable(sentence):
-                sentences.append(sentence.strip())
-                start = end.end()
-        self._rest = self._rest[start:]
-        self._looked_at = len(self._rest.rstrip(_MARKS))
-        return sentences
+        *whole, last = [it.text for it in pieces(self._rest)] or [""]
+        self._rest = last + self._rest[len(self._rest.rstrip()) :]
+        return [it for it in whole if _is_speakable(it)]
 
     def finish(self) -> str:
         """What is left at the end of the text; empty where nothing of it can be said."""

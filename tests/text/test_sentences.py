@@ -10,7 +10,7 @@ import sentencex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_adapters.sentences import LONGEST, WINDOW, Piece, pieces
+from antiphon.text.sentences import LONGEST, WINDOW, Piece, pieces
 
 awkward_texts = st.lists(
     st.sampled_from(
