@@ -24,6 +24,7 @@ OTHER = {
     ("GET", "/v1/audio/voices"),
     ("POST", "/v1/audio/speech"),
     ("POST", "/v1/audio/transcriptions"),
+    ("POST", "/v1/audio/transcriptions/live"),
     ("POST", "/v1/batches/transcriptions"),
     ("POST", TASK_RUN),
     ("POST", TASK_STREAM),
