@@ -96,7 +96,7 @@ def _told(model: Model, status: dict[str, object]) -> Snapshot:
     assert all(it.pop("age_ms") >= 0 for it in [*leases, *queue])
     assert all((it.pop("estimate_ms") or 0) >= 0 for it in queue)
     assert status.pop("resident_bytes") is None or status["loaded"]
-    for unsteered in ("created", "owned_by", "voices", "languages"):
+    for unsteered in ("created", "owned_by", "aliases", "voices", "languages"):
         listed.pop(unsteered)
     return {"listed": listed, "status": status, "leases": leases, "queue": queue}
 

@@ -300,6 +300,34 @@ def test_ids_that_are_equal_but_for_case_are_refused(load: Load, refusal: Refusa
     )
 
 
+def test_a_model_takes_aliases(load_model: Load) -> None:
+    assert load_model(aliases=["tts-1", "org/é"]).registrations()[0].names == ("a", "tts-1", "org/é")
+
+
+@pytest.mark.parametrize(
+    "aliases", [["x", "X"], ["A"], ["a b "], [""], ["x/../y"], [7], "tts-1", [f"{n}" for n in range(65)]]
+)
+def test_aliases_that_are_no_names_of_their_own_are_refused(
+    load_model: Load, refusal: Refusal, aliases: object
+) -> None:
+    assert refusal(load_model, aliases=aliases).startswith("server.json: models[0].aliases")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "place"),
+    [
+        ({"id": "a"}, {"id": "b", "aliases": ["x", "A"]}, "aliases"),
+        ({"id": "a", "aliases": ["B"]}, {"id": "b"}, "id"),
+        ({"id": "a", "aliases": ["x"]}, {"id": "b", "aliases": ["x"]}, "aliases"),
+    ],
+)
+def test_a_name_of_two_models_is_refused(load: Load, refusal: Refusal, one: dict, other: dict, place: str) -> None:
+    model = {"family": "f", "task": "tts", "path": "models/a"}
+    line = refusal(load, {"models": [{**model, **one}, {**model, **other}]})
+    assert line.startswith(f"server.json: models[1].{place}: wanted ")
+    assert line.endswith("which models[0] has")
+
+
 @pytest.mark.parametrize("model_id", ["a", "org/name:1 xé", "שלום", "a.b", "...", "a?b#c%2F", "x" * 200])
 def test_an_id_of_printable_characters_is_taken(load_model: Load, model_id: str) -> None:
     assert load_model(id=model_id).registrations()[0].spec.id == model_id

@@ -6,7 +6,7 @@ import pytest
 
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry, Metadata, Registry
-from antiphon.vocabulary.errors import InvariantError, ModelNotFound
+from antiphon.vocabulary.errors import InvalidRequest, InvariantError, ModelNotFound
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import ModelState
 from antiphon.vocabulary.tasks import Mode, Task
@@ -111,3 +111,58 @@ def test_the_listing_is_a_snapshot_that_registration_does_not_disturb() -> None:
     listing = iter(registry)
     registry.insert(entry("b"))
     assert [it.id for it in listing] == ["a"]
+
+
+def named(model_id: str, *aliases: str) -> Entry:
+    """A registered model with aliases."""
+    made = entry(model_id)
+    made.commit(replace(made.registration, aliases=aliases), made.capability)
+    return made
+
+
+def test_an_alias_finds_its_model_for_as_long_as_the_model_has_it() -> None:
+    registry, made = Registry(), named("m", "one", "two")
+    registry.insert(made)
+    assert registry.find("two") is made
+    assert [it.id for it in registry] == ["m"]
+    made.commit(replace(made.registration, aliases=("three",)), made.capability)
+    assert registry.find("three") is made
+    with pytest.raises(ModelNotFound):
+        registry.find("two")
+
+
+@pytest.mark.parametrize("late", [named("one"), named("n", "one"), named("n", "m")])
+def test_a_name_is_one_models(late: Entry) -> None:
+    registry = Registry()
+    registry.insert(named("m", "one"))
+    with pytest.raises(InvariantError):
+        registry.insert(late)
+
+
+@pytest.mark.parametrize(
+    ("late", "param"), [(named("one"), "id"), (named("n", "one"), "aliases"), (named("n", "m"), "aliases")]
+)
+def test_a_registration_with_another_models_name_is_the_callers_fault(late: Entry, param: str) -> None:
+    registry = Registry()
+    registry.insert(named("m", "one"))
+    with pytest.raises(InvalidRequest, match="is a name of the model 'm'") as caught:
+        registry.require_free(late.registration)
+    assert caught.value.param == param
+
+
+def test_a_models_own_names_are_free_to_it() -> None:
+    registry = Registry()
+    registry.insert(named("m", "one"))
+    registry.require_free(named("m", "one", "two").registration)
+
+
+def test_a_claimed_name_is_kept_from_others_until_the_claim_ends() -> None:
+    registry = Registry()
+    first, second = named("m", "one").registration, named("n", "one").registration
+    registry.claim(first)
+    with pytest.raises(InvalidRequest):
+        registry.claim(second)
+    with pytest.raises(ModelNotFound):
+        registry.find("one")
+    registry.unclaim(first)
+    registry.claim(second)

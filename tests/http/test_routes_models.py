@@ -253,3 +253,39 @@ def test_a_refusal_leaves_a_keep_alive_connection_usable(server):
         statuses = [client.post("/v1/tasks/run", content=b"{").status_code, client.get("/health").status_code]
 
     assert statuses == [400, 200]
+
+
+@pytest.fixture
+def named(parallel_server):
+    """The model `tts` under another name as well."""
+    load = registration(parallel_server, slots=2)
+    assert parallel_server.client.post(LOAD, json={**load, "aliases": ["tts-1"]}).status_code == 200
+    yield parallel_server
+    assert parallel_server.client.post(LOAD, json=load).status_code == 200
+
+
+def test_an_alias_is_listed_as_a_model_of_its_own_that_says_whose_it_is(named):
+    listed = {it["id"]: it for it in named.client.get("/v1/models").json()["data"]}
+
+    assert listed["tts"]["aliases"] == ["tts-1"]
+    assert "alias_of" not in listed["tts"]
+    assert listed["tts-1"] == {**listed["tts"], "id": "tts-1", "alias_of": "tts"}
+    assert named.client.get("/v1/models/tts-1").json() == listed["tts-1"]
+    assert named.client.get("/health").json()["models"] == 3
+    assert "tts-1" not in {it["id"] for it in named.client.get("/v1/status").json()["models"]}
+
+
+def test_a_request_for_an_alias_and_a_voice_of_openais_is_served(named):
+    assert named.speak("hello", model="tts-1", voice="alloy").content == named.speak("hello").content
+    assert_refused(named.speak("hello", model="tts-1", voice="joe"), 400, param="voice")
+
+
+def test_management_by_an_alias_answers_with_the_id(named):
+    assert named.client.post(UNLOAD, json={"id": "tts-1"}).json()["id"] == "tts"
+    assert named.client.post(LOAD, json={"id": "tts-1"}).json() == {"id": "tts", "loaded": True}
+
+
+@pytest.mark.parametrize(("fields", "param"), [({"id": "tts-1"}, "id"), ({"id": "n", "aliases": ["tts-1"]}, "aliases")])
+def test_a_registration_with_a_name_of_another_model_is_refused(named, fields, param):
+    assert_refused(named.client.post(LOAD, json=registration(named, **fields)), 400, param=param)
+    assert named.client.get("/v1/models/n").status_code == 404

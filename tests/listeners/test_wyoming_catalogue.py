@@ -10,9 +10,10 @@ from antiphon.vocabulary.tasks import Task
 
 MODELS = [
     {"id": "english", "family": "a", "task": "asr", "languages": ["en"], "voices": [], "more": 1},
-    {"id": "all", "family": "b", "task": "asr", "languages": ["en", "de"]},
+    {"id": "all", "family": "b", "task": "asr", "languages": ["en", "de"], "aliases": ["whisper-1"]},
     {"id": "any", "family": "b", "task": "asr", "languages": []},
     {"id": "voice", "family": "c", "task": "tts", "languages": ["en"], "voices": ["anna", "ben"]},
+    {"id": "whisper-1", "family": "b", "task": "asr", "languages": ["en", "de"], "alias_of": "all"},
 ]
 
 
@@ -34,6 +35,7 @@ def catalogue(models=MODELS, asr_model=None, tts_model=None):
         ("all", None, "en", "all"),
         ("english", None, "de", "all"),
         ("unheard of", None, None, "english"),
+        ("whisper-1", None, None, "all"),
     ],
 )
 async def test_a_model_is_chosen_by_its_name_then_by_its_language(preferred, name, language, chosen):

@@ -1,8 +1,7 @@
 """From a file and flags to a `ServerConfig`, or to one line that says what to mend."""
 
 import os
-import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,6 +15,7 @@ from antiphon.config.schema import (
     ModelConfig,
     ServerConfig,
     Surroundings,
+    folded,
     usable_cores,
 )
 from antiphon.config.wording import shown, shown_path, shown_place, unknown_field
@@ -81,7 +81,7 @@ def _from_working_folder(name: str, value: object) -> object:
 def _validated(
     data: Mapping[str, object], source: str, surroundings: Surroundings, flags: Mapping[str, object]
 ) -> ServerConfig:
-    _refuse_shared_ids(data.get("models"), source)
+    _refuse_shared_names(data.get("models"), source)
     try:
         return ServerConfig.model_validate(dict(data), context=surroundings)
     except ValidationError as error:
@@ -102,19 +102,29 @@ def _first(error: ValidationError) -> ErrorDetails:
     return min(error.errors(include_url=False), key=lambda fault: fault["type"] != "extra_forbidden")
 
 
-def _refuse_shared_ids(models: object, source: str) -> None:
-    """Refuse ids that are equal, case aside; done before all else, so that the id is what the error names."""
+def _refuse_shared_names(models: object, source: str) -> None:
+    """Refuse names that are equal, case aside; done before all else, so that the name is what the error says."""
     taken: dict[str, int] = {}
     for index, model in enumerate(models if isinstance(models, list | tuple) else ()):
-        model_id = model.get("id") if isinstance(model, Mapping) else None
-        if not isinstance(model_id, str):
-            continue
-        first = taken.setdefault(unicodedata.normalize("NFC", model_id).casefold(), index)
-        if first != index:
-            raise ConfigError(
-                f"{source}: models[{index}].id: wanted an id of its own, case aside;"
-                f" found {shown(model_id)}, which models[{first}] has"
-            )
+        for place, name in _names(model):
+            first = taken.setdefault(folded(name), index)
+            if first != index:
+                raise ConfigError(
+                    f"{source}: models[{index}].{place}: wanted {_OF_ITS_OWN[place]}, case aside;"
+                    f" found {shown(name)}, which models[{first}] has"
+                )
+
+
+_OF_ITS_OWN = {"id": "an id of its own", "aliases": "names that no other model has"}
+
+
+def _names(model: object) -> Iterator[tuple[str, str]]:
+    """The names of a model that is not validated yet, each with its field."""
+    if not isinstance(model, Mapping):
+        return
+    aliases = model.get("aliases")
+    for place, values in (("id", [model.get("id")]), ("aliases", aliases if isinstance(aliases, list) else [])):
+        yield from ((place, value) for value in values if isinstance(value, str))
 
 
 def _explained(fault: ErrorDetails) -> str:

@@ -6,6 +6,7 @@ Each field's description ends the sentence "wanted ..." of the error that refuse
 import json
 import os
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,7 +20,9 @@ from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Mode, Task
 
 MAX_ID_LENGTH = 200
+MAX_ALIASES = 64
 _ID = f"1 to {MAX_ID_LENGTH} printable characters, no space at either end, no empty, '.' or '..' part between slashes"
+_ALIASES = "a list of names like ids, each once and none the model's own"
 _OPTIONS = "an object of JSON values with finite numbers"
 _LIVE = "an object with limits of live audio"
 _KEYS = "a list of API keys, each of 1 or more visible ASCII characters"
@@ -86,6 +89,7 @@ class ModelConfig(BaseModel):
     slots: int = Field(default=1, ge=1, le=MAX_SLOTS, description=f"an integer from 1 to {MAX_SLOTS}")
     lazy: bool | None = Field(default=None, description="true or false")
     pinned: bool = Field(default=False, description="true or false")
+    aliases: tuple[str, ...] = Field(default=(), strict=False, max_length=MAX_ALIASES, description=_ALIASES)
     busy_timeout_ms: int | None = Field(
         default=None, ge=0, le=_LARGEST, description="whole milliseconds, 0 or more (0 = no bound)"
     )
@@ -108,11 +112,18 @@ class ModelConfig(BaseModel):
     @field_validator("id")
     @classmethod
     def _id_fits_a_url_a_form_and_json(cls, value: str) -> str:
-        # Clients collapse "." and ".." parts of a URL, and proxies collapse empty ones: such an id is unreachable.
-        parts_survive = not {"", ".", ".."}.intersection(value.split("/"))
-        fits = value.isprintable() and value == value.strip() and len(value) <= MAX_ID_LENGTH and parts_survive
-        if not fits:
+        if not _is_id(value):
             raise ValueError(f"wanted {_ID}; found {shown(value)}")
+        return value
+
+    @field_validator("aliases")
+    @classmethod
+    def _aliases_are_ids_of_their_own(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        taken = {folded(str(info.data.get("id", "")))}
+        for alias in value:
+            if not _is_id(alias) or folded(alias) in taken:
+                raise ValueError(f"wanted {_ALIASES}; found {shown(alias)}")
+            taken.add(folded(alias))
         return value
 
     @field_validator("path")
@@ -155,6 +166,7 @@ class ModelConfig(BaseModel):
             self.load_timeout_ms,
             self.teardown_timeout_ms,
             live if self.live_ingest is None else self.live_ingest.limits(live),
+            self.aliases,
         )
 
 
@@ -278,9 +290,20 @@ class ServerConfig(BaseModel):
         return LiveLimits() if self.live_ingest is None else self.live_ingest.limits(LiveLimits())
 
 
+def folded(name: str) -> str:
+    """An id or alias as it is compared with others: case aside, however its signs are composed."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
 def usable_cores() -> int:
     """How many cores this process may run on: a pinned process or a container may have fewer than the machine."""
     return len(os.sched_getaffinity(0))
+
+
+def _is_id(value: str) -> bool:
+    # Clients collapse "." and ".." parts of a URL, and proxies collapse empty ones: such an id is unreachable.
+    parts_survive = not {"", ".", ".."}.intersection(value.split("/"))
+    return value.isprintable() and value == value.strip() and len(value) <= MAX_ID_LENGTH and parts_survive
 
 
 def _listed(origins: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from antiphon.residency.lifecycle import Step, next_state
-from antiphon.vocabulary.errors import InvariantError, ModelNotFound
+from antiphon.vocabulary.errors import InvalidRequest, InvariantError, ModelNotFound
 from antiphon.vocabulary.spec import Capability, Registration, SessionFacts
 from antiphon.vocabulary.states import ModelState
 
@@ -71,26 +71,60 @@ class Entry:
 
 
 class Registry:
-    """Entries by id, in the order of their registration."""
+    """Entries by id, in the order of their registration. Ids and aliases are names of one kind: each is one model's.
+
+    Aliases are read from the entries themselves, so that they change in the step that commits a registration.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
+        self._claims: list[Registration] = []
 
     def insert(self, entry: Entry) -> None:
-        """Publish a new entry; raises InvariantError for an id that is taken."""
-        if entry.id in self._entries:
-            raise InvariantError(f"model {entry.id} is registered already")
+        """Publish a new entry; raises InvariantError for a name that is taken."""
+        for name in entry.registration.names:
+            if self._named(name) is not None:
+                raise InvariantError(f"there is a model {name} already")
         self._entries[entry.id] = entry
 
-    def find(self, model_id: str) -> Entry:
-        """Look an entry up; raises ModelNotFound."""
-        try:
-            return self._entries[model_id]
-        except KeyError:
-            raise ModelNotFound(f"there is no model {model_id!r}", param="model") from None
+    def find(self, name: str) -> Entry:
+        """Look an entry up by its id or an alias; raises ModelNotFound."""
+        entry = self._named(name)
+        if entry is None:
+            raise ModelNotFound(f"there is no model {name!r}", param="model")
+        return entry
+
+    def require_free(self, registration: Registration) -> None:
+        """Raise InvalidRequest where a name of the registration is, or is about to be, another model's."""
+        for name in registration.names:
+            owner = self._owner_of(name, besides=registration.spec.id)
+            if owner is not None:
+                param = "id" if name == registration.spec.id else "aliases"
+                raise InvalidRequest(f"{name!r} is a name of the model {owner!r}", param=param)
+
+    def claim(self, registration: Registration) -> None:
+        """Keep its names from others until `unclaim`, while it is carried out; raises InvalidRequest."""
+        self.require_free(registration)
+        self._claims.append(registration)
+
+    def unclaim(self, registration: Registration) -> None:
+        """It is committed, or will not be."""
+        self._claims.remove(registration)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(tuple(self._entries.values()))
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def _named(self, name: str) -> Entry | None:
+        entry = self._entries.get(name)
+        return entry or next((it for it in self._entries.values() if name in it.registration.aliases), None)
+
+    def _owner_of(self, name: str, besides: str) -> str | None:
+        """The id of another model that has the name, or has claimed it."""
+        entry = self._named(name)
+        if entry is not None and entry.id != besides:
+            return entry.id
+        claims = (it.spec.id for it in self._claims if name in it.names)
+        return next((model_id for model_id in claims if model_id != besides), None)

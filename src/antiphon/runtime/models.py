@@ -32,7 +32,7 @@ from antiphon.runtime.residents import Residents
 from antiphon.runtime.streams import LeasedStream
 from antiphon.runtime.underway import Admission, Underway
 from antiphon.runtime.wiring import RuntimePorts
-from antiphon.vocabulary.errors import AntiphonError, ShuttingDown
+from antiphon.vocabulary.errors import AntiphonError, ModelNotFound, ShuttingDown
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import Operation
 from antiphon.vocabulary.tasks import StreamEvent, TaskResult
@@ -115,6 +115,7 @@ class ModelRuntime:
     ) -> ModelView:
         """Add a model, or replace the registration of one, and have it in memory."""
         self._require_open()
+        self._residents.registry.require_free(registration)
         spec = registration.spec
         capability = await self._inspected(registration)
         self._require_open()
@@ -136,7 +137,8 @@ class ModelRuntime:
         self._require_open()
         if registration is None:
             entry = self._find(model_id).entry
-            return self._planner.of_load(model_id, None, entry.capability)
+            return self._planner.of_load(entry.id, None, entry.capability)
+        self._residents.registry.require_free(registration)
         capability = await self._inspected(registration)
         return self._planner.of_load(model_id, registration.spec, capability, strategy)
 
@@ -242,9 +244,16 @@ class ModelRuntime:
         self._require_open()
         if model_ids is None:
             model_ids = [entry.id for entry in self._residents.registry]
-        found = {model_id: self._residents.get(model_id) for model_id in dict.fromkeys(model_ids)}
-        chosen = [it for it in found.values() if it is not None and self._unloads_in_bulk(it)]
-        return chosen, tuple(model_id for model_id, it in found.items() if it is None)
+        found: dict[str, Resident] = {}
+        unknown: dict[str, None] = {}
+        for name in model_ids:
+            try:
+                resident = self._residents.find(name)
+            except ModelNotFound:
+                unknown[name] = None
+            else:
+                found[resident.entry.id] = resident  # an alias and its id are one model
+        return [it for it in found.values() if self._unloads_in_bulk(it)], tuple(unknown)
 
     def _claim(self, resident: Resident, operation: Operation, busy_timeout_ms: int | None) -> Claim:
         """Enter the model's queue now, under its configured bound."""

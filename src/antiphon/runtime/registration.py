@@ -78,6 +78,7 @@ class Registrar:
 
         The entry is inserted last: an exception before leaves nothing behind (fail.publication).
         """
+        self._residents.registry.require_free(registration)
         spec = registration.spec
         lease = self._desk.open_held_gate(spec.id, spec.slots, Operation.LOAD)
         try:
@@ -95,13 +96,13 @@ class Registrar:
         self, resident: Resident, lease: Lease, registration: Registration, capability: Capability
     ) -> None:
         """Replace a registration under its exclusive lease, and have the model in memory afterwards."""
-        entry, spec = resident.entry, registration.spec
-        if entry.registration.spec == spec:
-            entry.commit(registration, capability)
-            await self.load(resident)
-            return
-        staged = await self._checked(resident, registration, capability)
-        await self._retire_and_commit(resident, lease, registration, capability, staged)
+        entry, staged = resident.entry, None
+        with self._names_kept(registration):
+            if entry.registration.spec == registration.spec:
+                entry.commit(registration, capability)
+            else:
+                staged = await self._checked(resident, registration, capability)
+                await self._retire_and_commit(resident, lease, registration, capability, staged)
         await self.load(resident, staged)
 
     async def build_aside(self, registration: Registration, capability: Capability) -> Pool:
@@ -148,6 +149,7 @@ class Registrar:
         Whatever fails, the old one stays.
         """
         before = resident.entry.metadata
+        self._residents.registry.require_free(registration)
         self._residents.take(resident.entry, Step.RECONFIGURE)
         try:
             self._commit(resident, lease, registration, capability)
@@ -159,6 +161,15 @@ class Registrar:
             self._residents.take(resident.entry, Step.PRESERVE)
             raise
         return old
+
+    @contextmanager
+    def _names_kept(self, registration: Registration) -> Iterator[None]:
+        """Let nobody take a name of it meanwhile; raises InvalidRequest where one is taken already."""
+        self._residents.registry.claim(registration)
+        try:
+            yield
+        finally:
+            self._residents.registry.unclaim(registration)
 
     def _inspector(self, spec: ModelSpec) -> SlotHost:
         try:

@@ -59,11 +59,11 @@ class Residents:
         return iter(tuple(self._by_id.values()))
 
     def find(self, model_id: str) -> Resident:
-        """Look a model up; raises ModelNotFound."""
+        """Look a model up by its id or an alias; raises ModelNotFound."""
         return self._by_id[self.registry.find(model_id).id]
 
     def get(self, model_id: str) -> Resident | None:
-        """Look a model up; None for an unknown one."""
+        """Look a model up by its id; None for an unknown one."""
         return self._by_id.get(model_id)
 
     def add(self, entry: Entry, max_slots: int) -> Resident:

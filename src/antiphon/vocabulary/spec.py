@@ -54,7 +54,8 @@ class Registration:
 
     Units: `busy_timeout_ms` None takes the server's default, 0 waits without bound. `pinned` keeps a loaded model from
     being retired for others or for being idle; to unload it is still possible. The other limits are of a run without
-    progress, a load and a teardown, in milliseconds: None takes the server's, 0 is none.
+    progress, a load and a teardown, in milliseconds: None takes the server's, 0 is none. `aliases` are names beside the
+    id that requests may use.
     """
 
     spec: ModelSpec
@@ -65,6 +66,12 @@ class Registration:
     load_timeout_ms: int | None = None
     teardown_timeout_ms: int | None = None
     live: LiveLimits = _LIVE_LIMITS
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that the model answers to, its id first."""
+        return (self.spec.id, *self.aliases)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def add_management_routes(router: APIRouter, service: ModelService) -> None:
             if body.dry_run:
                 return json_answer(foresight_json(await service.foresee_load(body.id, fields, body.strategy)))
             view = await service.load(body.id, fields, busy_timeout_ms(request), body.strategy)
-        return json_answer({"id": body.id, "loaded": view.loaded})
+        return json_answer({"id": view.registration.spec.id, "loaded": view.loaded})
 
     @post(router, "/v1/models/unload", operation(UnloadBody))
     async def unload(request: Request) -> Response:
@@ -45,7 +45,7 @@ def add_management_routes(router: APIRouter, service: ModelService) -> None:
             if body.dry_run:
                 return json_answer(foresight_json(service.foresee_unload(body.id)))
             view, change = await service.unload(body.id, busy_timeout_ms(request))
-        return json_answer({"id": body.id, "loaded": view.loaded, "memory": _memory_json(change)})
+        return json_answer({"id": view.registration.spec.id, "loaded": view.loaded, "memory": _memory_json(change)})
 
     @post(router, "/v1/tasks/unload_models", operation(BulkUnloadBody, waits=False))
     async def unload_models(request: Request) -> Response:

@@ -22,13 +22,16 @@ def add_model_routes(router: APIRouter, service: ModelService) -> None:
 
     @get(router, "/v1/models")
     async def models() -> Response:
-        """All models, in OpenAI's list."""
-        return json_answer({"object": "list", "data": [model_json(view) for view in service.views()]})
+        """All models, in OpenAI's list, then their aliases: clients offer what they find there."""
+        views = service.views()
+        names = [(view, name) for view in views for name in view.registration.aliases]
+        data = [model_json(view) for view in views] + [model_json(view, name) for view, name in names]
+        return json_answer({"object": "list", "data": data})
 
     @get(router, "/v1/models/{model_id:path}")
     async def model(model_id: str) -> Response:
         """One model."""
-        return json_answer(model_json(service.view(model_id)))
+        return json_answer(model_json(service.view(model_id), model_id))
 
     @get(router, "/v1/status")
     async def status() -> Response:
@@ -45,11 +48,14 @@ def add_model_routes(router: APIRouter, service: ModelService) -> None:
         return json_answer({"model": model_id, "voices": [{"id": name} for name in view.capability.voices]})
 
 
-def model_json(view: ModelView) -> dict[str, object]:
-    """A model in OpenAI's shape and ours; slots and queues only where the runtime has them (rule.status_fields)."""
+def model_json(view: ModelView, name: str | None = None) -> dict[str, object]:
+    """A model in OpenAI's shape and ours; slots and queues only where the runtime has them (rule.status_fields).
+
+    Under the `name` of an alias it says so in `alias_of`.
+    """
     spec = view.registration.spec
     content: dict[str, object] = {
-        "id": spec.id,
+        "id": name or spec.id,
         "object": "model",
         "created": 0,
         "owned_by": "antiphon",
@@ -57,9 +63,12 @@ def model_json(view: ModelView) -> dict[str, object]:
         "task": spec.task,
         "mode": spec.mode,
         "loaded": view.loaded,
+        "aliases": list(view.registration.aliases),
         "voices": list(view.capability.voices),
         "languages": list(view.capability.languages),
     }
+    if content["id"] != spec.id:
+        content["alias_of"] = spec.id
     if view.slots is not None:
         content |= {
             "slots": view.slots,

@@ -23,6 +23,8 @@ class Model(msgspec.Struct, frozen=True):
     task: str
     languages: tuple[str, ...] = ()
     voices: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    alias_of: str | None = None
 
 
 class _Models(msgspec.Struct):
@@ -58,11 +60,13 @@ class Catalogue:
         return next(fitting, models[0]).id
 
     async def _models(self) -> list[Model]:
-        return msgspec.json.decode(await self._app.get("/v1/models"), type=_Models).data
+        listed = msgspec.json.decode(await self._app.get("/v1/models"), type=_Models).data
+        return [it for it in listed if it.alias_of is None]
 
     def _of(self, task: Task, models: Iterable[Model]) -> list[Model]:
         """The models of a task, the preferred one first."""
-        return sorted((it for it in models if it.task == task), key=lambda it: it.id != self._preferred[task])
+        preferred = self._preferred[task]
+        return sorted((it for it in models if it.task == task), key=lambda it: preferred not in (it.id, *it.aliases))
 
 
 def _asr_program(models: Sequence[Model]) -> AsrProgram:
