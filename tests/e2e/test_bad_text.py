@@ -111,7 +111,7 @@ def test_the_voice_goes_by_its_own_name(engines, voice):
     assert engines.speak("Hello.", voice=voice).content == engines.speak("Hello.").content
 
 
-@pytest.mark.parametrize("voice", ["alloy", "no such+male1", "../../../../etc/passwd", "file:///etc/hostname", "1"])
+@pytest.mark.parametrize("voice", ["nobody", "no such+male1", "../../../../etc/passwd", "file:///etc/hostname", "1"])
 def test_an_unknown_voice_is_refused_with_those_that_there_are(engines, voice):
     refusal = assert_refused(engines.speak("Hello.", voice=voice), 400, param="voice")
 

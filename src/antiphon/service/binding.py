@@ -11,6 +11,26 @@ from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.spec import Capability, OptionSpec
 from antiphon.vocabulary.tasks import OptionValue, Task
 
+OPENAI_VOICES = (
+    "alloy",
+    "ash",
+    "ballad",
+    "cedar",
+    "coral",
+    "echo",
+    "fable",
+    "marin",
+    "nova",
+    "onyx",
+    "sage",
+    "shimmer",
+    "verse",
+)
+"""Source: https://platform.openai.com/docs/guides/text-to-speech#voice-options. A new one goes last: places count."""
+
+DEFAULT_VOICE = "default"
+"""What a model calls the voice that it speaks with by itself, if it has a name for it beside the voice's own."""
+
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -26,12 +46,20 @@ def require_task(model: BoundModel, *tasks: Task) -> None:
         raise InvalidRequest(f"model {spec.id!r} is for {spec.task}, not for {' or '.join(tasks)}", param="model")
 
 
-def require_voice(model: BoundModel, voice: str | None) -> None:
-    """Refuse a voice that the model does not have, naming those that it has; raises InvalidRequest (param "voice")."""
+def bound_voice(model: BoundModel, voice: str | None) -> str | None:
+    """The model's voice that a request means; None is the one that it speaks with by itself.
+
+    A name of OpenAI's that the model does not have stands for one of its own, always the same: they are shared out
+    among the model's voices in order. Raises InvalidRequest (param "voice") for any other, naming those that it has.
+    """
     voices = model.capability.voices
-    if voice is not None and voice not in voices:
-        known = ", ".join(voices) or "none"
-        raise InvalidRequest(f"there is no voice {voice[:80]!r}; the model has {known}", param="voice")
+    if voice is None or voice in voices:
+        return voice
+    if voice in OPENAI_VOICES:
+        own = [it for it in voices if it != DEFAULT_VOICE]
+        return own[OPENAI_VOICES.index(voice) % len(own)] if own else None
+    known = ", ".join(voices) or "none"
+    raise InvalidRequest(f"there is no voice {voice[:80]!r}; the model has {known}", param="voice")
 
 
 def require_language(model: BoundModel, language: str | None) -> None:

@@ -2,12 +2,12 @@
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from antiphon.ports.codec import AudioFormat, ChunkEncoder, Codec, Encoded
 from antiphon.runtime.api import BoundModel, Inference, OpenStream, Runtime, Timing
 from antiphon.service.answers import LeasedAnswer
-from antiphon.service.binding import require_language, require_options, require_task, require_voice
+from antiphon.service.binding import bound_voice, require_language, require_options, require_task
 from antiphon.vocabulary.errors import EngineError, InvalidRequest, TooLarge
 from antiphon.vocabulary.languages import base_language
 from antiphon.vocabulary.tasks import AudioDelta, Interface, OptionValue, StreamEvent, Task, TaskRequest, TaskResult
@@ -118,11 +118,11 @@ class SpeechService:
 
         def bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
             require_task(model, Task.TTS)
-            require_voice(model, request.voice)
+            voice = bound_voice(model, request.voice)
             require_language(model, language)
             require_options(model, order.options)
             require_options(model, named, prefix="")
-            return request
+            return request if voice == request.voice else replace(request, voice=voice)
 
         return Inference(order.model, draft, bind, interface, order.busy_timeout_ms, order.run_timeout_ms)
 

@@ -1,13 +1,13 @@
 """The generic task: any model, its request as the engine takes it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO, TypeVar
 
 from antiphon.ports.codec import AudioFormat, ChunkEncoder, Codec, Encoded
 from antiphon.runtime.api import BatchInference, BoundModel, Inference, OpenStream, Runtime, Timing
 from antiphon.service.answers import LeasedAnswer
-from antiphon.service.binding import require_language, require_options, require_voice
+from antiphon.service.binding import bound_voice, require_language, require_options
 from antiphon.service.speech import require_speakable
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.languages import base_language
@@ -137,7 +137,7 @@ def _bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
     wanted = "text" if model.registration.spec.task is Task.TTS else "audio"
     if getattr(request, wanted) is None:
         raise InvalidRequest(f"a {model.registration.spec.task} model needs {wanted}", param=f"request.{wanted}")
-    require_voice(model, request.voice)
+    voice = bound_voice(model, request.voice)
     require_language(model, request.language)
     require_options(model, request.options, prefix="request.options.")
-    return request
+    return request if voice == request.voice else replace(request, voice=voice)
