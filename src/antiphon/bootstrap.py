@@ -1,7 +1,7 @@
 """The composition root: from a configuration to a runtime, its services and a listening server."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,7 @@ from antiphon.http.tls import tls_context
 from antiphon.listeners.kinds import make_listener
 from antiphon.listeners.side import SideListeners
 from antiphon.observability.log import LogObserver
-from antiphon.packages import default_models_root, installed_registrations
+from antiphon.packages import InstalledModel, default_models_root, installed_registrations, shipped_catalogue
 from antiphon.ports.clock import Clock
 from antiphon.ports.host import SlotHost
 from antiphon.ports.listener import HouseRules, PeerLimits, Served
@@ -45,8 +45,11 @@ from antiphon.service.transcription import TranscriptionService
 from antiphon.vocabulary.errors import ConfigError
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import Isolation
+from antiphon.vocabulary.tasks import Task
 
 _MIB = 1024 * 1024
+_OPENAI_MODELS = {Task.ASR: ("whisper-1",), Task.TTS: ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")}
+"""What OpenAI's clients ask for unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +79,12 @@ def installed_config(models_root: Path | None, flags: dict[str, object], *, para
     Under `--parallel-jobs` each has as many slots as there are cores, where the audit list allows: more bring nothing.
     Raises ConfigError when nothing is installed.
     """
-    root = models_root or default_models_root()
+    installed = installed_registrations(models_root or default_models_root())
+    aliases = _openai_names(installed)
     models: list[dict[str, object]] = [
         {"id": it.id, "family": it.family, "task": str(it.task), "mode": str(it.mode), "path": str(it.path)}
-        for it in installed_registrations(root)
+        | {"aliases": aliases.get(it.id, [])}
+        for it in installed
     ]
     if not models:
         raise ConfigError("no model is installed; `antiphon models install --default` brings some")
@@ -95,6 +100,18 @@ def installed_config(models_root: Path | None, flags: dict[str, object], *, para
     return build_config(
         {**given, "models": models}, source="the installed models", base=Path.cwd(), parallel_jobs=parallel_jobs
     )
+
+
+def _openai_names(installed: Sequence[InstalledModel]) -> dict[str, list[str]]:
+    """Which model answers to OpenAI's names of its task: the first by id, packages of the default set before others."""
+    defaults = {package.id for package in shipped_catalogue().defaults()}
+    taken = {it.id for it in installed}
+    aliases: dict[str, list[str]] = {}
+    for task, names in _OPENAI_MODELS.items():
+        of_task = sorted((it.id for it in installed if it.task is task), key=lambda id_: (id_ not in defaults, id_))
+        if of_task:
+            aliases[of_task[0]] = [name for name in names if name not in taken]
+    return aliases
 
 
 def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool) -> Assembly:

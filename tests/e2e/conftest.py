@@ -11,6 +11,7 @@ from coroutine_tests import pytest_pyfunc_call as pytest_pyfunc_call  # noqa: PL
 from engine_server import EngineServer
 from server_process import HANG_GUARD_S, running_server, started_alone
 
+ALIASES = {"piper": ["tts-1"], "multilingual": ["whisper-1"]}
 MODELS = {
     "piper": ("piper-en-joe", "tts"),
     "whisper": ("whisper-tiny-en", "asr"),
@@ -26,7 +27,7 @@ def engines(tmp_path_factory):
     assert not missing, f"antiphon models install {' '.join(missing)}"
     models = [
         {"id": name, "family": "piper" if task == "tts" else "whisper", "task": task, "path": str(root / package)}
-        | {"slots": 2, "threads": 1, "lazy": True}
+        | {"slots": 2, "threads": 1, "lazy": True, "aliases": ALIASES.get(name, [])}
         for name, (package, task) in MODELS.items()
     ]
     folder = tmp_path_factory.mktemp("engines")

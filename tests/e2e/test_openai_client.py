@@ -120,8 +120,17 @@ def test_a_language_is_known_by_any_of_its_names(client, base, language):
 
 
 def test_the_models_are_listed(client):
-    assert {model.id for model in client.models.list()} == {"piper", "whisper", "multilingual"}
+    assert {model.id for model in client.models.list()} == {"piper", "whisper", "multilingual", "tts-1", "whisper-1"}
     assert client.models.retrieve("piper").owned_by == "antiphon"
+    assert client.models.retrieve("tts-1").alias_of == "piper"
+
+
+def test_what_is_written_for_openai_runs_as_it_is(client, engines):
+    spoken = client.audio.speech.create(model="tts-1", voice="alloy", input=engines.SENTENCE, response_format="mp3")
+
+    heard = client.audio.transcriptions.create(model="whisper-1", file=("speech.mp3", spoken.content))
+
+    assert jiwer.wer(words_of(engines.SENTENCE), words_of(heard.text)) == 0
 
 
 def refused(error, call, *arguments, **fields):
@@ -135,12 +144,12 @@ def test_errors_come_as_the_clients_own_classes(client, base):
     bad, missing = openai.BadRequestError, openai.NotFoundError
     invalid = "invalid_request_error"
 
-    assert refused(bad, speak, client, "Hi.", voice="alloy") == (invalid, "voice", None)
+    assert refused(bad, speak, client, "Hi.", voice="nobody") == (invalid, "voice", None)
     assert refused(bad, speak, client, "Hi.", speed=9) == (invalid, "speed", None)
     assert refused(bad, speak, client, "Hi.", response_format="mp4") == (invalid, "response_format", None)
     assert refused(bad, speak, client, "  ") == (invalid, "input", None)
-    assert refused(missing, speak, client, "Hi.", model="tts-1") == ("not_found_error", "model", "model_not_found")
-    assert refused(missing, client.models.retrieve, "tts-1") == ("not_found_error", "model", "model_not_found")
+    assert refused(missing, speak, client, "Hi.", model="tts-2") == ("not_found_error", "model", "model_not_found")
+    assert refused(missing, client.models.retrieve, "tts-2") == ("not_found_error", "model", "model_not_found")
     assert refused(bad, transcribe, model="piper", file=("a.wav", base)) == (invalid, "model", None)
     assert refused(bad, transcribe, model="whisper", file=("a.wav", b"no")) == (invalid, "file", None)
     assert refused(bad, transcribe, model="whisper", file=("a.wav", base), language="xx") == (invalid, "language", None)
