@@ -15,8 +15,8 @@ from antiphon.packages import (
     Package,
     Phase,
     Progress,
+    catalogue_of,
     default_models_root,
-    shipped_catalogue,
 )
 from antiphon.vocabulary.errors import PackageError
 
@@ -40,7 +40,7 @@ def list_packages(models_root: ModelsRoot = None) -> None:
     """Show every package of the catalogue, and the installed ones that are not in it."""
     with one_line_errors():
         installer = _installer(models_root)
-        catalogue = shipped_catalogue()
+        catalogue = catalogue_of(installer.models_root)
         rows: list[tuple[str, ...]] = [("ID", "TASK", "FAMILY", "DOWNLOAD", "INSTALLED", "STATE", "LICENCE")]
         rows += [_row(package, installer) for package in catalogue.packages]
         known = {package.id for package in catalogue.packages}
@@ -60,8 +60,8 @@ def install(
 ) -> None:
     """Download, verify and install packages; what is installed and intact is left alone."""
     with one_line_errors():
-        packages = _chosen(shipped_catalogue(), ids or [], default=default, everything=everything)
         installer = _installer(models_root)
+        packages = _chosen(catalogue_of(installer.models_root), ids or [], default=default, everything=everything)
         with _progress_display(packages) as show:
             folders = [installer.install(package, show) for package in packages]
         for folder in folders:

