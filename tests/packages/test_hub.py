@@ -1,19 +1,16 @@
 """Packages of a model hub, installed through the real huggingface_hub from a small hub that runs here."""
 
-import hashlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from antiphon.packages import Installer, Manifest, Phase, Progress, catalogue_of
-from antiphon.packages.catalogue import HubFile, HubSource, Package, PackageFile, Part
+from antiphon.packages.catalogue import Package
 from antiphon.vocabulary.errors import PackageError
-from antiphon.vocabulary.tasks import Mode, Task
 from fake_hub import FakeHub, serving
+from hub_packages import REPOSITORY, REVISION, catalogue_text, know_only, package_of
 
-REPOSITORY, REVISION = "someone/tiny-model", "0123456789abcdef0123456789abcdef01234567"
 WEIGHTS, CONFIG = bytes(range(256)) * 8000, b'{"rate": 16000}'
 MIB = 1024 * 1024
 TOKEN = "hf_a-very-secret-token"
@@ -26,28 +23,9 @@ NOT_SHOWN = (
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     """A hub that is all that huggingface_hub knows of."""
-    for name in [name for name in os.environ if name.startswith("HF_") or name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
     with serving(FakeHub(REPOSITORY, REVISION, {"onnx/model.bin": WEIGHTS, "config.json": CONFIG})) as hub:
-        monkeypatch.setenv("HF_ENDPOINT", hub.url)
-        monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+        know_only(hub, tmp_path / "hf", monkeypatch)
         yield hub
-
-
-def package_of(files: dict[str, bytes], revision: str = REVISION, repository: str = REPOSITORY) -> Package:
-    """A package of these files of the repository, each under the last part of its path."""
-    package_files = tuple(
-        PackageFile(
-            path.rpartition("/")[2], hashlib.sha256(content).hexdigest(), len(content), (Part(repository, path),)
-        )
-        for path, content in files.items()
-    )
-    hub_files = tuple(
-        HubFile(file.parts[0].member, f"{index}-{file.sha256}", file.sha256, file.size_bytes)
-        for index, file in enumerate(package_files)
-    )
-    source = HubSource(repository, revision, hub_files)
-    return Package("tiny", "", "controlled", Task.TTS, Mode.OFFLINE, "CC0", False, (source,), package_files)
 
 
 @pytest.fixture
@@ -255,25 +233,7 @@ def test_remove_takes_what_an_unfinished_download_has_left(hub: FakeHub, package
         Installer(models_root).remove("tiny")
 
 
-OWN = f"""
-[[package]]
-id = "tiny"
-summary = "mine"
-family = "controlled"
-task = "tts"
-mode = "offline"
-licence = "CC0"
-default = false
-
-[[package.source]]
-uri = "hub:{REPOSITORY}@{REVISION}"
-
-[[package.file]]
-path = "config.json"
-sha256 = "{hashlib.sha256(CONFIG).hexdigest()}"
-size_bytes = {len(CONFIG)}
-parts = [{{ source = "{REPOSITORY}", member = "config.json" }}]
-"""
+OWN = catalogue_text(package_of({"config.json": CONFIG}))
 
 
 def own_catalogue(models_root: Path, text: str) -> Path:

@@ -11,8 +11,8 @@ from antiphon.cli.faults import one_line_errors
 from antiphon.packages import (
     Catalogue,
     Installer,
-    Manifest,
     Package,
+    PackageState,
     Phase,
     Progress,
     catalogue_of,
@@ -119,13 +119,10 @@ def _row(package: Package, installer: Installer) -> tuple[str, ...]:
 
 
 def _state(package: Package, installer: Installer) -> str:
-    if package.id not in installer.installed():
+    state = installer.state(package)
+    if state is PackageState.ABSENT:
         return "default" if package.default else "-"
-    try:
-        current = installer.manifest(package.id) == Manifest.of(package)
-    except PackageError:
-        return "damaged"
-    return "installed" if current else "outdated"
+    return state
 
 
 def _foreign_row(package_id: str, installer: Installer) -> tuple[str, ...]:

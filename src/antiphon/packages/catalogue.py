@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from antiphon.packages.tables import Table
-from antiphon.vocabulary.errors import PackageError
+from antiphon.vocabulary.errors import PackageError, PackageNotFound
 from antiphon.vocabulary.tasks import Mode, Task
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -125,12 +125,12 @@ class Catalogue:
     packages: tuple[Package, ...]
 
     def find(self, package_id: str) -> Package:
-        """The package of this id; raises PackageError naming the ids that exist."""
+        """The package of this id; raises PackageNotFound naming the ids that exist."""
         for package in self.packages:
             if package.id == package_id:
                 return package
         known = ", ".join(package.id for package in self.packages)
-        raise PackageError(f"there is no package {package_id!r}; the catalogue has {known}")
+        raise PackageNotFound(f"there is no package {package_id!r}; the catalogue has {known}", param="id")
 
     def defaults(self) -> tuple[Package, ...]:
         """The packages that a server without a configuration serves."""

@@ -37,6 +37,15 @@ class Phase(StrEnum):
     DONE = "done"
 
 
+class PackageState(StrEnum):
+    """How a package of the catalogue stands in a models root, as far as its manifest tells."""
+
+    ABSENT = "absent"
+    INSTALLED = "installed"
+    OUTDATED = "outdated"
+    DAMAGED = "damaged"
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far an install is. Units: bytes of the present phase; `total_bytes` 0 where a phase is not measured."""
@@ -85,8 +94,8 @@ class Installer:
         So is what an unfinished download has left; for that alone the package need not be installed.
         """
         downloads = self._downloads(package_id)
-        if not downloads.exists():
-            self._folder(package_id)  # before the lock: a mistyped id creates nothing
+        if not self.has_remains(package_id):  # before the lock: a mistyped id creates nothing
+            raise PackageError(f"{package_id} is not installed")
         with self._owning(package_id, f"remove {package_id}", lambda: None), self._staging(package_id) as staging:
             if downloads.exists():
                 downloads.rename(staging / "downloads")
@@ -113,6 +122,21 @@ class Installer:
             return []
         with _one_line("list the packages"):
             return sorted(entry.name for entry in self.models_root.iterdir() if _is_visible_package(entry))
+
+    def state(self, package: Package) -> PackageState:
+        """How the package stands here; `verify` reads its files, too."""
+        folder = self.models_root / checked_id(package.id)
+        if not is_package(folder):
+            return PackageState.ABSENT
+        try:
+            current = read_manifest(folder) == Manifest.of(package)
+        except PackageError:
+            return PackageState.DAMAGED
+        return PackageState.INSTALLED if current else PackageState.OUTDATED
+
+    def has_remains(self, package_id: str) -> bool:
+        """Whether there is anything that `remove` would take away."""
+        return is_package(self.models_root / checked_id(package_id)) or self._downloads(package_id).exists()
 
     def manifest(self, package_id: str) -> Manifest:
         """What the installed package says of itself."""

@@ -117,6 +117,12 @@ class PackageError(AntiphonError):
     """A model package could not be installed, verified or removed."""
 
 
+class PackageNotFound(PackageError):
+    """Neither a catalogue nor the models root has a package of this id."""
+
+    code = "package_not_found"
+
+
 class ListenerBroken(AntiphonError):
     """One of the ways into the server broke while it served."""
 
