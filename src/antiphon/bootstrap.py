@@ -39,6 +39,7 @@ from antiphon.runtime.signals import StopSignals
 from antiphon.runtime.wiring import EngineLimits, ResidencyLimits, RuntimePorts
 from antiphon.service.models import ModelService
 from antiphon.service.models_root import ModelsRoot
+from antiphon.service.packages import PackageService
 from antiphon.service.speech import SpeechService
 from antiphon.service.tasks import TaskService
 from antiphon.service.transcription import TranscriptionService
@@ -68,7 +69,8 @@ class Assembly:
         return create_app(self.services, limits, AccessRules(config.api_keys, config.origins(), names))
 
     async def close(self) -> None:
-        """Let the admitted work end, and free the models."""
+        """End the installs, let the admitted work end, and free the models."""
+        await self.services.packages.close()
         await self.runtime.close()
         await self.codec.terminate()
 
@@ -165,7 +167,7 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
         speech=SpeechService(runtime, codec, config.max_text_chars),
         transcription=TranscriptionService(runtime, codec),
         tasks=TaskService(runtime, codec, config.max_text_chars),
-        models_root=ModelsRoot(models_root),
+        packages=PackageService(ModelsRoot(models_root), runtime),
     )
     return Assembly(config, runtime, codec, services)
 

@@ -5,7 +5,7 @@ from conformance_plugin import cell
 from conformance_server import BULK_UNLOAD, LOAD, TASK_BATCH, TASK_RUN, TASK_STREAM, UNLOAD, UNLOAD_ALL, answer_of
 from conformance_standing import seen, standing
 
-MODELS_ROOT = "/v1/ui/models_root"
+MODELS_ROOT, PACKAGES = "/v1/ui/models_root", "/v1/ui/packages"
 MANAGEMENT = {
     ("POST", LOAD),
     ("POST", UNLOAD),
@@ -13,6 +13,11 @@ MANAGEMENT = {
     ("POST", UNLOAD_ALL),
     ("GET", MODELS_ROOT),
     ("POST", MODELS_ROOT),
+    ("GET", PACKAGES),
+    ("GET", f"{PACKAGES}/{{package_id}}/status"),
+    ("POST", f"{PACKAGES}/install"),
+    ("POST", f"{PACKAGES}/stop"),
+    ("POST", f"{PACKAGES}/remove"),
 }
 
 

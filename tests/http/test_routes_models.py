@@ -218,6 +218,11 @@ def test_the_openapi_document_lists_the_routes(server):
         "POST /v1/tasks/unload_all_models",
         "GET /v1/ui/models_root",
         "POST /v1/ui/models_root",
+        "GET /v1/ui/packages",
+        "GET /v1/ui/packages/{package_id}/status",
+        "POST /v1/ui/packages/install",
+        "POST /v1/ui/packages/stop",
+        "POST /v1/ui/packages/remove",
     }
 
 

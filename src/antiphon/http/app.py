@@ -17,7 +17,7 @@ from antiphon.http.routes.speech import add_speech_routes
 from antiphon.http.routes.tasks import add_task_routes
 from antiphon.http.routes.transcriptions import add_transcription_routes
 from antiphon.service.models import ModelService
-from antiphon.service.models_root import ModelsRoot
+from antiphon.service.packages import PackageService
 from antiphon.service.speech import SpeechService
 from antiphon.service.tasks import TaskService
 from antiphon.service.transcription import TranscriptionService
@@ -35,7 +35,7 @@ class Services:
     speech: SpeechService
     transcription: TranscriptionService
     tasks: TaskService
-    models_root: ModelsRoot
+    packages: PackageService
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def create_app(services: Services, limits: HttpLimits, access: AccessRules = _OP
     add_task_routes(app.router, services.tasks, body_bytes, roots)
     add_model_routes(app.router, services.models)
     add_management_routes(app.router, services.models)
-    add_package_routes(app.router, services.models, services.models_root)
+    add_package_routes(app.router, services.models, services.packages)
     install(app)
     install_access(app, access)
     app.add_middleware(DrainUnreadBodies, limit_bytes=body_bytes)  # outermost: it sees every refusal

@@ -48,6 +48,7 @@ TABLE: Mapping[type[errors.AntiphonError], Row] = {
     errors.Unauthenticated: Row(401, "authentication_error"),
     errors.Forbidden: Row(403, "permission_error"),
     errors.ModelNotFound: Row(404, "not_found_error"),
+    errors.PackageNotFound: Row(404, "not_found_error"),
     errors.ServerBusy: Row(503, "server_error"),
     errors.InsufficientMemory: Row(503, "server_error"),
     errors.WorkerDied: Row(503, "server_error"),

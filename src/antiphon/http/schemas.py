@@ -132,6 +132,13 @@ class ModelsRootBody(Body):
     dry_run: bool = False
 
 
+class PackageBody(Body):
+    """`POST /v1/ui/packages/install`, `stop` and `remove`."""
+
+    id: str
+    dry_run: bool = False
+
+
 class UnloadBody(Body):
     """`POST /v1/models/unload`."""
 

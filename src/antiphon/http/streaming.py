@@ -107,9 +107,9 @@ def event(data: Mapping[str, object]) -> bytes:
     return b"data: " + json_bytes(data) + b"\n\n"
 
 
-def json_answer(content: object, headers: Mapping[str, str] | None = None) -> Response:
+def json_answer(content: object, headers: Mapping[str, str] | None = None, *, status: int = 200) -> Response:
     """A whole answer in JSON."""
-    return Response(json_bytes(content), media_type="application/json", headers=headers)
+    return Response(json_bytes(content), status, media_type="application/json", headers=headers)
 
 
 def json_bytes(content: object) -> bytes:

@@ -1,4 +1,4 @@
-"""`/v1/ui/models_root`: where model packages live."""
+"""`/v1/ui/packages` and `/v1/ui/models_root`: the model packages, and where they live."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -7,22 +7,63 @@ from starlette.responses import Response
 from antiphon.http.bodies import read_json
 from antiphon.http.routes.management import foresight_json
 from antiphon.http.routing import get, post
-from antiphon.http.schemas import ModelsRootBody, operation
+from antiphon.http.schemas import ModelsRootBody, PackageBody, operation
 from antiphon.http.streaming import json_answer
 from antiphon.service.models import ModelService
-from antiphon.service.models_root import ModelsRoot
+from antiphon.service.packages import PackageService, PackageView
 
 _BODY_BYTES = 64 * 1024
+_PACKAGES = "/v1/ui/packages"
+_ACCEPTED = 202
 
 
-def add_package_routes(router: APIRouter, models: ModelService, root: ModelsRoot) -> None:
+def add_package_routes(router: APIRouter, models: ModelService, service: PackageService) -> None:
     """The routes about packages; all of them are management."""
+
+    @get(router, _PACKAGES)
+    async def packages() -> Response:
+        """Every package, and how its install stands."""
+        models.require_management()
+        return json_answer([package_json(view) for view in service.packages()])
+
+    @get(router, f"{_PACKAGES}/{{package_id}}/status")
+    async def status(package_id: str) -> Response:
+        """One package, and how its install stands."""
+        models.require_management()
+        return json_answer(package_json(service.package(package_id)))
+
+    @post(router, f"{_PACKAGES}/install", operation(PackageBody, waits=False))
+    async def install(request: Request) -> Response:
+        """Begin to install a package, or queue it; the answer does not wait for that."""
+        models.require_management()
+        body = await read_json(request, PackageBody, _BODY_BYTES, require_json=True)
+        if body.dry_run:
+            return foreseen(service.foresee_install(body.id))
+        return json_answer(package_json(service.install(body.id)), status=_ACCEPTED)
+
+    @post(router, f"{_PACKAGES}/stop", operation(PackageBody, waits=False))
+    async def stop(request: Request) -> Response:
+        """End an install now; nothing of it is left but what a hub's download can go on with."""
+        models.require_management()
+        body = await read_json(request, PackageBody, _BODY_BYTES, require_json=True)
+        if body.dry_run:
+            return foreseen(service.package(body.id))
+        return json_answer(package_json(await service.stop(body.id)))
+
+    @post(router, f"{_PACKAGES}/remove", operation(PackageBody, waits=False))
+    async def remove(request: Request) -> Response:
+        """Remove an installed package that no model uses."""
+        models.require_management()
+        body = await read_json(request, PackageBody, _BODY_BYTES, require_json=True)
+        if body.dry_run:
+            return foreseen(service.foresee_remove(body.id))
+        return json_answer(package_json(await service.remove(body.id)))
 
     @get(router, "/v1/ui/models_root")
     async def models_root() -> Response:
         """The folder of the model packages."""
         models.require_management()
-        return _answer(root)
+        return json_answer({"path": str(service.root)})
 
     @post(router, "/v1/ui/models_root", operation(ModelsRootBody, waits=False))
     async def replace_models_root(request: Request) -> Response:
@@ -30,11 +71,30 @@ def add_package_routes(router: APIRouter, models: ModelService, root: ModelsRoot
         models.require_management()
         body = await read_json(request, ModelsRootBody, _BODY_BYTES, require_json=True)
         if body.dry_run:
-            foreseen = root.foresee(body.path)
-            return json_answer({**foresight_json(models.foresee_nothing()), "path": str(foreseen)})
-        root.replace(body.path)
-        return _answer(root)
+            path = service.foresee_root(body.path)
+            return json_answer({**foresight_json(models.foresee_nothing()), "path": str(path)})
+        return json_answer({"path": str(service.replace_root(body.path))})
+
+    def foreseen(view: PackageView) -> Response:
+        return json_answer({**foresight_json(models.foresee_nothing()), "package": package_json(view)})
 
 
-def _answer(root: ModelsRoot) -> Response:
-    return json_answer({"path": str(root.path)})
+def package_json(view: PackageView) -> dict[str, object]:
+    """A package. Units: bytes; `progress` from 0 to 1, null where no install is queued or runs."""
+    install = view.install
+    return {
+        "id": view.id,
+        "summary": view.summary,
+        "family": view.family,
+        "task": view.task,
+        "mode": view.mode,
+        "licence": view.licence,
+        "size_bytes": view.size_bytes,
+        "download_bytes": view.download_bytes,
+        "state": view.state,
+        "installed": view.path is not None,
+        "path": None if view.path is None else str(view.path),
+        "phase": None if install is None else install.phase or "queued",
+        "progress": None if install is None else round(install.progress, 4),
+        "error": view.error,
+    }
