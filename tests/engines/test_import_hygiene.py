@@ -61,27 +61,36 @@ def test_inspecting_a_diarizer_imports_no_engine(tiny_diarizer: Callable[..., Pa
 
 
 @pytest.mark.engine
-def test_inspecting_a_whisper_model_imports_no_engine(installed: Callable[[str], str]) -> None:
-    folder = Path(installed("whisper-tiny-en"))
-    imported = imported_by("antiphon_adapters.whisper", "WhisperAdapter", "whisper", "asr", folder)
+@pytest.mark.parametrize(
+    ("module", "adapter", "family", "task", "package"),
+    [
+        ("whisper", "WhisperAdapter", "whisper", "asr", "whisper-tiny-en"),
+        ("silero", "SileroVadAdapter", "silero_vad", "vad", "silero-vad"),
+    ],
+)
+def test_inspecting_an_installed_model_imports_no_engine(
+    installed: Callable[[str], str], module: str, adapter: str, family: str, task: str, package: str
+) -> None:
+    imported = imported_by(f"antiphon_adapters.{module}", adapter, family, task, Path(installed(package)))
     assert "antiphon_adapters" in imported
     assert not imported & ENGINES
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize(
-    ("family", "adapter", "task", "package", "foreign"),
+    ("module", "adapter", "family", "task", "package", "foreign"),
     [
-        ("piper", "PiperAdapter", "tts", "piper-en-joe", {"faster_whisper", "ctranslate2"}),
-        ("whisper", "WhisperAdapter", "asr", "whisper-tiny-en", {"piper"}),
+        ("piper", "PiperAdapter", "piper", "tts", "piper-en-joe", {"faster_whisper", "ctranslate2"}),
+        ("whisper", "WhisperAdapter", "whisper", "asr", "whisper-tiny-en", {"piper"}),
+        ("silero", "SileroVadAdapter", "silero_vad", "vad", "silero-vad", {"faster_whisper", "piper"}),
     ],
 )
 def test_a_worker_imports_its_own_engine_and_nothing_of_the_server(
-    installed: Callable[[str], str], family: str, adapter: str, task: str, package: str, foreign: set[str]
+    installed: Callable[[str], str], module: str, adapter: str, family: str, task: str, package: str, foreign: set[str]
 ) -> None:
-    command = [sys.executable, "-c", WORKER, f"antiphon_adapters.{family}:{adapter}", family, task, installed(package)]
+    command = [sys.executable, "-c", WORKER, f"antiphon_adapters.{module}:{adapter}", family, task, installed(package)]
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     modules = set(run.stdout.split())
-    assert f"antiphon_adapters.{family}" in modules
+    assert f"antiphon_adapters.{module}" in modules
     server = {"fastapi", "starlette", "uvicorn", "pydantic", "typer"} | {f"antiphon.{it}" for it in SERVER}
     assert not modules & (foreign | server)

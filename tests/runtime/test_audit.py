@@ -22,6 +22,7 @@ def spec(family, task=Task.TTS, **changes):
         ("whisper", Task.ASR, 4),
         ("piper", Task.ASR, 1),
         ("whisper", Task.VAD, 1),
+        ("silero_vad", Task.VAD, 4),
         ("unheard-of", Task.TTS, 1),
     ],
 )

@@ -1,14 +1,16 @@
-"""One request to one model in this very process, for the commands that need no server; it never has slots."""
+"""One request to one model without a server, for the commands that need none; it never has slots."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
 from antiphon.vocabulary.errors import ConfigError
-from antiphon.vocabulary.tasks import Task
+from antiphon.vocabulary.tasks import OptionValue, Task, TaskResult
 
 if TYPE_CHECKING:
     from antiphon.bootstrap import Assembly
@@ -17,6 +19,7 @@ ModelOption = Annotated[
     str | None, typer.Option("--model", "-m", help="An installed model's id; the first by default.")
 ]
 ModelsRootOption = Annotated[Path | None, typer.Option("--models-root", help="Where models live.")]
+SoundArgument = Annotated[Path, typer.Argument(help="A sound file of any common kind.")]
 OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="A file; stdout by default.")]
 
 
@@ -43,3 +46,54 @@ async def one_model(
         yield assembly, fitting[0].id
     finally:
         await assembly.close()
+
+
+async def heard(
+    task: Task,
+    file: Path,
+    model: str | None,
+    models_root: Path | None,
+    *,
+    text: str | None = None,
+    language: str | None = None,
+    options: Mapping[str, OptionValue] | None = None,
+) -> TaskResult:
+    """What a model finds in a whole recording; an option that is None is left to the model.
+
+    A terminal shows that it is under way. Raises ConfigError, InvalidRequest, LoadFailed, EngineError.
+    """
+    from rich.console import Console
+
+    from antiphon.service.tasks import TaskOrder
+
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    console = Console(stderr=True)
+    async with one_model(task, model, models_root) as (assembly, model_id):
+        order = TaskOrder(model=model_id, text=text, language=language, options=given, busy_timeout_ms=0)
+        status = console.status("listening") if console.is_terminal else nullcontext()
+        with opened(file) as body, status:
+            return await assembly.services.tasks.run(order, body, lambda done: done.result)
+
+
+def opened(file: Path) -> BinaryIO:
+    """Open a file that the user named; raises ConfigError naming it."""
+    try:
+        return file.open("rb")
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}") from error
+
+
+def write_out(text: str, output: Path | None) -> None:
+    """Write the answer to a file, or to stdout."""
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{output}: {error.strerror}") from error
+
+
+def json_line(content: object) -> str:
+    """An answer as one line of JSON."""
+    return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,17 +1,23 @@
 """`antiphon transcribe`: a sound file becomes a transcript, with a progress bar while it is long."""
 
 import asyncio
-import json
-import sys
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, assert_never
+from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
 from antiphon.cli.faults import one_line_errors
-from antiphon.cli.oneshot import ModelOption, ModelsRootOption, OutputOption, one_model
-from antiphon.vocabulary.errors import ConfigError, EngineError
+from antiphon.cli.oneshot import (
+    ModelOption,
+    ModelsRootOption,
+    OutputOption,
+    SoundArgument,
+    json_line,
+    one_model,
+    opened,
+    write_out,
+)
+from antiphon.vocabulary.errors import EngineError
 from antiphon.vocabulary.tasks import Final, Task, TaskResult, TextDelta
 
 if TYPE_CHECKING:
@@ -29,7 +35,7 @@ class TranscriptFile(StrEnum):
 
 
 def transcribe(
-    file: Annotated[Path, typer.Argument(help="A sound file of any common kind.")],
+    file: SoundArgument,
     *,
     output: OutputOption = None,
     model: ModelOption = None,
@@ -47,7 +53,7 @@ def transcribe(
             order = TranscriptionOrder(
                 model=model_id, language=language, prompt=prompt, word_times=words, busy_timeout_ms=0
             )
-            with _opened(file) as body:
+            with opened(file) as body:
                 stream = await assembly.services.transcription.stream(order, body)
             try:
                 result = await _follow(stream)
@@ -57,17 +63,7 @@ def transcribe(
 
     with one_line_errors():
         text = asyncio.run(listen())
-        if output is None:
-            sys.stdout.write(text)
-        else:
-            output.write_text(text, encoding="utf-8")
-
-
-def _opened(file: Path) -> BinaryIO:
-    try:
-        return file.open("rb")
-    except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}") from error
+        write_out(text, output)
 
 
 async def _follow(stream: "TranscriptStream") -> TaskResult:
@@ -99,10 +95,10 @@ def _written(result: TaskResult, duration_s: float, transcript_format: Transcrip
         case TranscriptFile.TEXT:
             return f"{result.text}\n"
         case TranscriptFile.JSON:
-            return json.dumps({"text": result.text}, ensure_ascii=False) + "\n"
+            return json_line({"text": result.text})
         case TranscriptFile.VERBOSE_JSON:
             granularities = frozenset({"word", "segment"} if words else {"segment"})
-            return json.dumps(verbose_json(result, duration_s, "transcribe", granularities), ensure_ascii=False) + "\n"
+            return json_line(verbose_json(result, duration_s, "transcribe", granularities))
         case TranscriptFile.SRT:
             return srt(result.segments, rate)
         case TranscriptFile.VTT:

@@ -1,6 +1,11 @@
 """Places in audio, from samples to milliseconds and clock text; every transcript format rounds here and only here."""
 
-from antiphon.vocabulary.tasks import Segment, Word
+from typing import TypeAlias
+
+from antiphon.vocabulary.tasks import Segment, SpeakerTurn, Word
+
+Span: TypeAlias = Segment | SpeakerTurn | Word
+"""What lies somewhere in a recording, in samples."""
 
 
 def milliseconds(sample: int, rate: int) -> int:
@@ -10,7 +15,7 @@ def milliseconds(sample: int, rate: int) -> int:
     return max(0, (2000 * sample + rate) // (2 * rate))
 
 
-def span_ms(span: Segment | Word, rate: int) -> tuple[int, int]:
+def span_ms(span: Span, rate: int) -> tuple[int, int]:
     """Where a span starts and ends, in milliseconds; an end before the start becomes the start."""
     start_ms = milliseconds(span.start_sample, rate)
     return start_ms, max(start_ms, milliseconds(span.end_sample, rate))

@@ -1,0 +1,63 @@
+"""The commands that need no server, on the installed models: what they print, and how they fail."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from antiphon.cli import app
+from antiphon.vocabulary.audio import Pcm
+from audio_assets import wav_bytes
+
+pytestmark = pytest.mark.engine
+
+TEXT = "There is a small garden behind the house."
+
+
+@pytest.fixture
+def sentence(tmp_path: Path, spoken: Callable[[str], Pcm]) -> str:
+    """A spoken sentence as a sound file."""
+    file = tmp_path / "sentence.wav"
+    file.write_bytes(wav_bytes(np.frombuffer(spoken(TEXT).samples.cast("B"), np.float32)))
+    return str(file)
+
+
+def antiphon(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_vad_prints_a_line_for_each_stretch_of_speech(sentence: str) -> None:
+    done = antiphon("vad", sentence)
+    assert done.exit_code == 0, done.output
+    start, end, label = done.stdout.rstrip("\n").split("\t")
+    assert (label, float(start) < 0.5 < float(end)) == ("speech", True)
+
+
+def test_vad_writes_json_to_a_file(sentence: str, tmp_path: Path) -> None:
+    output = tmp_path / "speech.json"
+    done = antiphon("vad", sentence, "--format", "json", "--padding-ms", "0", "-o", str(output))
+    assert (done.exit_code, done.stdout) == (0, "")
+    told = json.loads(output.read_text(encoding="utf-8"))
+    assert told["sample_rate"] == 16_000
+    (segment,) = told["segments"]
+    assert segment["start"] == round(segment["start_sample"] / 16_000, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["vad", "missing.wav"], "missing.wav: No such file"),
+        (["vad", "{sentence}", "--threshold", "2"], "threshold must be from 0.05 to 0.95"),
+        (["vad", "{sentence}", "--model", "whisper-base"], "no model 'whisper-base' for vad is installed"),
+        (["vad", "{sentence}", "-o", "no/such/folder"], "no/such/folder: No such file"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(sentence: str, arguments: list[str], complaint: str) -> None:
+    done = antiphon(*(argument.format(sentence=sentence) for argument in arguments))
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert complaint in done.stderr
+    assert done.stderr.count("\n") == 1
