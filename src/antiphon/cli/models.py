@@ -130,7 +130,7 @@ def _foreign_row(package_id: str, installer: Installer) -> tuple[str, ...]:
         manifest = installer.manifest(package_id)
     except PackageError:
         return (package_id, "-", "-", "-", "-", "damaged", "-")
-    size = _megabytes(sum(file.size_bytes for file in manifest.files))
+    size = _megabytes(sum(file.size_bytes for file in (*manifest.files, *manifest.converted)))
     return (package_id, manifest.task, manifest.family, "-", size, "not in the catalogue", manifest.licence)
 
 

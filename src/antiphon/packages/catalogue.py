@@ -106,6 +106,8 @@ class Package:
     default: bool
     sources: tuple[Source, ...]
     files: tuple[PackageFile, ...]
+    converted: tuple[str, ...] = ()
+    """The files that the family's adapter makes of those, by its `convert`; none where it loads them as they are."""
 
     @property
     def download_bytes(self) -> int:
@@ -215,7 +217,8 @@ def _package(table: Table) -> Package:
     package_files = tuple(_file(file) for file in table.tables("file"))
     sources = tuple(_source(source, package_files) for source in table.tables("source"))
     _refuse_doubles(f"{table.name}: source", [source.name for source in sources])
-    _refuse_doubles(f"{table.name}: path", [file.path for file in package_files])
+    converted = table.texts("converted") if "converted" in table.fields else ()
+    _refuse_doubles(f"{table.name}: path", [*(file.path for file in package_files), *map(checked_path, converted)])
     used = {part.source for file in package_files for part in file.parts}
     declared = {source.name for source in sources}
     if used != declared:
@@ -230,6 +233,7 @@ def _package(table: Table) -> Package:
         default=table.flag("default"),
         sources=sources,
         files=package_files,
+        converted=converted,
     )
 
 

@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from antiphon.packages.catalogue import HubSource, Package, Source, checked_id
+from antiphon.packages.conversion import Convert, convert_apart
 from antiphon.packages.extraction import check_source, extract
 from antiphon.packages.manifest import Manifest, is_package, read_manifest
 from antiphon.packages.publication import exclusive, publish, sync
@@ -27,12 +28,16 @@ _STAGING = ".staging-"
 
 
 class Phase(StrEnum):
-    """The steps of an install, in order; WAITING only when another process holds the package."""
+    """The steps of an install, in order; WAITING only when another process holds the package.
+
+    CONVERTING only when its adapter loads other files than those that were downloaded.
+    """
 
     WAITING = "waiting"
     CHECKING = "checking"
     DOWNLOADING = "downloading"
     EXTRACTING = "extracting"
+    CONVERTING = "converting"
     PUBLISHING = "publishing"
     DONE = "done"
 
@@ -63,9 +68,10 @@ def _ignore(progress: Progress) -> None:
 class Installer:
     """The packages of one models root. Every method raises PackageError with one line fit for the user."""
 
-    def __init__(self, models_root: Path, fetch: Fetch = fetch_source) -> None:
+    def __init__(self, models_root: Path, fetch: Fetch = fetch_source, convert: Convert = convert_apart) -> None:
         self.models_root = models_root.absolute()
         self._fetch = fetch
+        self._convert = convert
 
     def install(self, package: Package, on_progress: Callable[[Progress], None] = _ignore) -> Path:
         """Bring the package into the root and return its folder.
@@ -129,7 +135,7 @@ class Installer:
         if not is_package(folder):
             return PackageState.ABSENT
         try:
-            current = read_manifest(folder) == Manifest.of(package)
+            current = read_manifest(folder).is_of(package)
         except PackageError:
             return PackageState.DAMAGED
         return PackageState.INSTALLED if current else PackageState.OUTDATED
@@ -173,7 +179,10 @@ class Installer:
 
             tell(Phase.EXTRACTING, 0, package.size_bytes)
             extract(package, fetched, folder, on_bytes)
-            Manifest.of(package).write(folder)
+            if package.converted:
+                tell(Phase.CONVERTING, 0, 0)
+                self._convert(package.family, folder)
+            Manifest.of(package, folder).write(folder)
             tell(Phase.PUBLISHING, 0, 0)
             publish(folder, target, aside=staging / "replaced")
             shutil.rmtree(self._downloads(package.id), ignore_errors=True)
@@ -238,7 +247,7 @@ def _is_intact(package: Package, target: Path) -> bool:
         manifest = read_manifest(target)
     except PackageError:
         return False
-    return manifest == Manifest.of(package) and not manifest.faults(target)
+    return manifest.is_of(package) and not manifest.faults(target)
 
 
 @contextmanager

@@ -1,12 +1,13 @@
 """What an installed package says of itself: the file that makes a folder a package. It installs nothing.
 
-The format is JSON, one object: id, family, task, mode, licence, sources (URIs), files (path, sha256, size_bytes).
+The format is JSON, one object: id, family, task, mode, licence, sources (URIs), files (path, sha256, size_bytes), and
+converted, which lists files likewise.
 """
 
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -29,7 +30,10 @@ class InstalledFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An installed package; equal manifests promise equal files."""
+    """An installed package; equal manifests promise equal files.
+
+    `files` came from the sources as they are, `converted` are what the adapter made of them.
+    """
 
     id: str
     family: str
@@ -38,10 +42,14 @@ class Manifest:
     licence: str
     sources: tuple[str, ...]
     files: tuple[InstalledFile, ...]
+    converted: tuple[InstalledFile, ...] = ()
 
     @classmethod
-    def of(cls, package: Package) -> Self:
-        """The manifest that an install of `package` writes."""
+    def of(cls, package: Package, folder: Path | None = None) -> Self:
+        """The manifest that an install of `package` writes; `folder` has its converted files where there are some.
+
+        Raises PackageError for one that the conversion did not make.
+        """
         return cls(
             id=package.id,
             family=package.family,
@@ -50,7 +58,13 @@ class Manifest:
             licence=package.licence,
             sources=tuple(source.uri for source in package.sources),
             files=tuple(InstalledFile(file.path, file.sha256, file.size_bytes) for file in package.files),
+            converted=() if folder is None else tuple(_made(path, folder / path) for path in package.converted),
         )
+
+    def is_of(self, package: Package) -> bool:
+        """Whether an install of `package` as it is now would write this; what a conversion makes, none can foretell."""
+        made = tuple(file.path for file in self.converted)
+        return made == package.converted and replace(self, converted=()) == Manifest.of(package)
 
     def write(self, folder: Path) -> None:
         """Make `folder` this package and flush the manifest to the disk; the files are there already."""
@@ -61,7 +75,9 @@ class Manifest:
 
     def faults(self, folder: Path) -> list[str]:
         """Read every file in `folder` and name each that is missing or changed; an empty list means intact."""
-        return [fault for file in self.files if (fault := _fault(file, folder / file.path)) is not None]
+        return [
+            fault for file in (*self.files, *self.converted) if (fault := _fault(file, folder / file.path)) is not None
+        ]
 
 
 def is_package(folder: Path) -> bool:
@@ -86,6 +102,7 @@ def read_manifest(folder: Path) -> Manifest:
         licence=table.text("licence"),
         sources=table.texts("sources"),
         files=tuple(_file(file) for file in table.tables("files")),
+        converted=tuple(_file(file) for file in table.tables("converted")) if table.fields.get("converted") else (),
     )
     if manifest.id != folder.name:
         raise PackageError(f"{name} belongs to package {manifest.id}")
@@ -94,6 +111,16 @@ def read_manifest(folder: Path) -> Manifest:
 
 def _file(table: Table) -> InstalledFile:
     return InstalledFile(checked_path(table.text("path")), checked_sha256(table), table.size("size_bytes"))
+
+
+def _made(path: str, file: Path) -> InstalledFile:
+    try:
+        with file.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            os.fsync(stream.fileno())
+    except FileNotFoundError as error:
+        raise PackageError(f"the conversion made no {path}") from error
+    return InstalledFile(path, digest, file.stat().st_size)
 
 
 def _fault(file: InstalledFile, path: Path) -> str | None:

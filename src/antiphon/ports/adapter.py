@@ -7,6 +7,7 @@ engine fault.
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from antiphon.vocabulary.audio import AudioChunk
@@ -113,4 +114,17 @@ class Adapter(Protocol):
 
     def load(self, spec: ModelSpec) -> LoadedModel:
         """Import the engine and read the weights."""
+        ...
+
+
+@runtime_checkable
+class ConvertingAdapter(Adapter, Protocol):
+    """An adapter that does not load what its packages bring, but what it makes of that."""
+
+    def convert(self, folder: Path) -> None:
+        """Write the files that `load` reads into the folder, beside those that a package brought, which stay.
+
+        It is called once, at install, in a process of its own. What it reads may be anything: run nothing of it. Raises
+        ConfigError for what is no such model.
+        """
         ...

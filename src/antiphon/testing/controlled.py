@@ -37,6 +37,11 @@ class ControlledAdapter:
         _capacity(spec, steering)
         return Capability(frozenset(Task), frozenset(Mode), sample_rate=RATE, weight_bytes=_claimed_bytes(steering))
 
+    def convert(self, folder: Path) -> None:
+        """Write `model.converted`, which is `model.bin` backwards."""
+        Steering(folder).obey("convert")
+        (folder / "model.converted").write_bytes((folder / "model.bin").read_bytes()[::-1])
+
     def load(self, spec: ModelSpec) -> "ControlledModel":
         """Read `revision`, do what the load's files say and take the memory that `bytes` names."""
         return ControlledModel(spec, _steering(spec))
