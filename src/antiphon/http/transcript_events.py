@@ -39,9 +39,15 @@ class TranscriptEvents:
 
     def _done(self, result: TaskResult) -> dict[str, object]:
         if self._stream.task is Task.DIAR:
-            turns = [asdict(turn) for turn in result.speaker_turns]
-            return {"type": "diarization.done", "speaker_turns": turns, "sample_rate": result.sample_rate}
+            return {"type": "diarization.done", **turns_json(result)}
         return {"type": "transcript.text.done", "text": result.text or ""}
+
+
+def turns_json(result: TaskResult) -> dict[str, object]:
+    """Who speaks when, in samples; with the text where the model gave one."""
+    text = {} if result.text is None else {"text": result.text}
+    turns = [asdict(turn) for turn in result.speaker_turns]
+    return {**text, "speaker_turns": turns, "sample_rate": result.sample_rate}
 
 
 class ServerSentTranscript:

@@ -20,10 +20,16 @@ T = TypeVar("T")
 WORD_TIMES = "word_timestamps"
 """The option that asks a model for the times of its words."""
 
+LISTENERS = (Task.ASR, Task.DIAR)
+"""What the models are for that tell while they listen."""
+
 
 @dataclass(frozen=True, slots=True)
 class TranscriptionOrder:
-    """What a client wants transcribed, without the audio. Units: `temperature` 0..1."""
+    """What a client wants transcribed, without the audio. Units: `temperature` 0..1.
+
+    `tasks` are those of the models that can answer it: for who speaks when, not every form of an answer has a place.
+    """
 
     model: str
     language: str | None = None
@@ -34,12 +40,14 @@ class TranscriptionOrder:
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     busy_timeout_ms: int | None = None
     run_timeout_ms: int | None = None
+    tasks: tuple[Task, ...] = (Task.ASR,)
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A transcript of a whole file. Units: `duration_s` seconds of the audio as it was sent."""
+    """What was heard in a whole file, and what the model is for. Units: `duration_s` seconds of the audio as sent."""
 
+    task: Task
     result: TaskResult
     duration_s: float
     timing: Timing
@@ -65,7 +73,7 @@ class TranscriptBatch(LeasedAnswer[tuple[int, TaskResult]]):
 
     async def __anext__(self) -> tuple[int, Transcript]:
         index, result = await anext(self._stream)
-        return index, Transcript(result, self._durations_s[index], self._stream.timing)
+        return index, Transcript(self.task, result, self._durations_s[index], self._stream.timing)
 
 
 class TranscriptionService:
@@ -81,7 +89,8 @@ class TranscriptionService:
         duration_s = _duration_s(inference.request.audio)
 
         async def finish(result: TaskResult, timing: Timing) -> T:
-            return render(Transcript(result, duration_s, timing))
+            task = self._runtime.view(order.model).registration.spec.task  # under the lease that the result came under
+            return render(Transcript(task, result, duration_s, timing))
 
         return await self._runtime.run(inference, finish)
 
@@ -97,7 +106,7 @@ class TranscriptionService:
         Close the stream, and then the `audio`, of which nothing is taken before a slot is granted and the model is
         loaded. What it raises comes out of the stream.
         """
-        inference = _inference(order, self._request(order), Interface.STREAMING, (Task.ASR, Task.DIAR))
+        inference = _inference(replace(order, tasks=LISTENERS), self._request(order), Interface.STREAMING)
         return TranscriptStream(await self._runtime.open_stream(replace(inference, live=audio)), 0.0)
 
     def live_limits(self, model_id: str) -> LiveLimits:
@@ -108,7 +117,7 @@ class TranscriptionService:
         """Decode all, then begin one native batch in one slot; it holds the slot, so close it."""
         drafts = [await self._draft(order, body) for body in bodies]
         batch = BatchInference(
-            order.model, tuple(drafts), partial(_bind, order, (Task.ASR,)), order.busy_timeout_ms, order.run_timeout_ms
+            order.model, tuple(drafts), partial(_bind, order), order.busy_timeout_ms, order.run_timeout_ms
         )
         return TranscriptBatch(await self._runtime.open_batch(batch), [_duration_s(it.audio) for it in drafts])
 
@@ -123,15 +132,13 @@ class TranscriptionService:
         return TaskRequest(text=order.prompt, language=language, seed=order.seed, options=options)
 
 
-def _inference(
-    order: TranscriptionOrder, request: TaskRequest, interface: Interface, tasks: Sequence[Task] = (Task.ASR,)
-) -> Inference:
-    bind = partial(_bind, order, tasks)
+def _inference(order: TranscriptionOrder, request: TaskRequest, interface: Interface) -> Inference:
+    bind = partial(_bind, order)
     return Inference(order.model, request, bind, interface, order.busy_timeout_ms, order.run_timeout_ms)
 
 
-def _bind(order: TranscriptionOrder, tasks: Sequence[Task], model: BoundModel, request: TaskRequest) -> TaskRequest:
-    require_task(model, *tasks)
+def _bind(order: TranscriptionOrder, model: BoundModel, request: TaskRequest) -> TaskRequest:
+    require_task(model, *order.tasks)
     require_language(model, request.language)
     require_options(model, order.options)
     if order.word_times and not takes_option(model, WORD_TIMES):

@@ -1,4 +1,4 @@
-"""`POST /v1/audio/transcriptions`, as a form or as JSON."""
+"""`POST /v1/audio/transcriptions`, as a form or as JSON: what is said, or for a diarization model who speaks when."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +17,9 @@ from antiphon.http.routing import post
 from antiphon.http.schemas import MAX_SEED, MAX_TIMEOUT_MS, TranscriptionBody, form_operation, operation
 from antiphon.http.streaming import SSE_END, EventResponse, event, json_answer
 from antiphon.http.timing import timing_header, timing_json
-from antiphon.http.transcript_events import ServerSentTranscript, TranscriptEvents
+from antiphon.http.transcript_events import ServerSentTranscript, TranscriptEvents, turns_json
 from antiphon.service.transcription import (
+    LISTENERS,
     Transcript,
     TranscriptBatch,
     TranscriptionOrder,
@@ -26,6 +27,7 @@ from antiphon.service.transcription import (
 )
 from antiphon.transcripts.verbose import verbose_json
 from antiphon.vocabulary.errors import InvalidRequest
+from antiphon.vocabulary.tasks import Task
 
 
 class TranscriptFormat(StrEnum):
@@ -61,7 +63,7 @@ def add_transcription_routes(
 
     @post(router, "/v1/audio/transcriptions", operation(TranscriptionBody, file_in_form="audio"))
     async def transcriptions(request: Request) -> Response:
-        """Have a file transcribed: whole, or as events while it is decoded (`stream`)."""
+        """Have a file transcribed, or its speakers told apart: whole, or as events as it is found (`stream`)."""
         if is_json(media_type(request.headers)):
             body = await read_json(request, TranscriptionBody, max_body_bytes)
             call = _timed(_call_of_json(body), request)
@@ -137,9 +139,11 @@ def _call_of_form(form: Form) -> _Call:
 
 def _call(order: TranscriptionOrder, response_format: str, granularities: Sequence[str], *, stream: bool) -> _Call:
     wanted = frozenset(choice(Granularity, it, "timestamp_granularities") for it in granularities)
+    transcript_format = choice(TranscriptFormat, response_format, "response_format")
+    tasks = LISTENERS if stream or transcript_format is TranscriptFormat.JSON else (Task.ASR,)
     return _Call(
-        order=replace(order, word_times=Granularity.WORD in wanted),
-        transcript_format=choice(TranscriptFormat, response_format, "response_format"),
+        order=replace(order, word_times=Granularity.WORD in wanted, tasks=tasks),
+        transcript_format=transcript_format,
         granularities=wanted,
         stream=stream,
     )
@@ -166,6 +170,8 @@ def _renderer(call: _Call) -> Callable[[Transcript], Response]:
 def _transcript_json(call: _Call, transcript: Transcript) -> Mapping[str, object]:
     if call.transcript_format is TranscriptFormat.VERBOSE_JSON:
         return verbose_json(transcript.result, transcript.duration_s, "transcribe", call.granularities)
+    if transcript.task is Task.DIAR:
+        return turns_json(transcript.result)
     return {"text": transcript.result.text or ""}
 
 
