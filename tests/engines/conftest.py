@@ -169,7 +169,7 @@ def sentences() -> Sequence[str]:
     return SENTENCES
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def sixteen_sentences() -> Sequence[str]:
     return MORE_SENTENCES
 

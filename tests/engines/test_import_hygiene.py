@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ENGINES = {"onnxruntime", "onnx", "onnx_asr", "ctranslate2", "faster_whisper", "piper", "numpy"}
+ENGINES = {"onnxruntime", "onnx", "onnx_asr", "ctranslate2", "faster_whisper", "piper", "numpy", "scipy"}
 
 SERVER = ("http", "service", "config", "cli", "packages", "audio", "runtime.models", "runtime.hosts.thread")
 
@@ -66,6 +66,7 @@ def test_inspecting_a_diarizer_imports_no_engine(tiny_diarizer: Callable[..., Pa
     [
         ("whisper", "WhisperAdapter", "whisper", "asr", "whisper-tiny-en"),
         ("silero", "SileroVadAdapter", "silero_vad", "vad", "silero-vad"),
+        ("speaker_clustering", "SpeakerClusteringAdapter", "speaker_clustering", "diar", "speaker-turns"),
     ],
 )
 def test_inspecting_an_installed_model_imports_no_engine(
@@ -82,7 +83,15 @@ def test_inspecting_an_installed_model_imports_no_engine(
     [
         ("piper", "PiperAdapter", "piper", "tts", "piper-en-joe", {"faster_whisper", "ctranslate2"}),
         ("whisper", "WhisperAdapter", "whisper", "asr", "whisper-tiny-en", {"piper"}),
-        ("silero", "SileroVadAdapter", "silero_vad", "vad", "silero-vad", {"faster_whisper", "piper"}),
+        ("silero", "SileroVadAdapter", "silero_vad", "vad", "silero-vad", {"faster_whisper", "piper", "scipy"}),
+        (
+            "speaker_clustering",
+            "SpeakerClusteringAdapter",
+            "speaker_clustering",
+            "diar",
+            "speaker-turns",
+            {"faster_whisper", "piper", "onnx"},
+        ),
     ],
 )
 def test_a_worker_imports_its_own_engine_and_nothing_of_the_server(

@@ -46,6 +46,20 @@ def test_vad_writes_json_to_a_file(sentence: str, tmp_path: Path) -> None:
     assert segment["start"] == round(segment["start_sample"] / 16_000, 3)
 
 
+def test_diarize_prints_a_line_for_each_turn(sentence: str) -> None:
+    done = antiphon("diarize", sentence)
+    assert done.exit_code == 0, done.output
+    start, end, speaker = done.stdout.rstrip("\n").split("\t")
+    assert (speaker, float(start) < 0.5 < float(end)) == ("SPEAKER_00", True)
+
+
+def test_diarize_heeds_a_number_of_speakers_and_writes_rttm(sentence: str) -> None:
+    done = antiphon("diarize", sentence, "--speakers", "2", "--format", "rttm")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert {line[7] for line in lines} == {"SPEAKER_00", "SPEAKER_01"}
+    assert {line[1] for line in lines} == {"sentence"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -14,6 +14,7 @@ def test_the_shipped_catalogue_speaks_and_listens_by_default() -> None:
         ("whisper-tiny-en", "whisper", "asr"),
         ("whisper-base", "whisper", "asr"),
         ("silero-vad", "silero_vad", "vad"),
+        ("speaker-turns", "speaker_clustering", "diar"),
     ]
 
 

@@ -23,6 +23,7 @@ def spec(family, task=Task.TTS, **changes):
         ("piper", Task.ASR, 1),
         ("whisper", Task.VAD, 1),
         ("silero_vad", Task.VAD, 4),
+        ("speaker_clustering", Task.DIAR, 4),
         ("unheard-of", Task.TTS, 1),
     ],
 )

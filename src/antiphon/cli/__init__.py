@@ -4,6 +4,7 @@ import typer
 
 from antiphon import __version__
 from antiphon.cli.bench import bench
+from antiphon.cli.diarize import diarize
 from antiphon.cli.models import app as models_app
 from antiphon.cli.say import say
 from antiphon.cli.serve import serve
@@ -15,6 +16,7 @@ app.command()(serve)
 app.command()(bench)
 app.command()(say)
 app.command()(transcribe)
+app.command()(diarize)
 app.command()(vad)
 app.add_typer(models_app, name="models")
 
