@@ -28,6 +28,7 @@ from antiphon.runtime.codecs import ThreadCodec
 from antiphon.runtime.discovery import AdapterFinder
 from antiphon.runtime.hosts.process import ProcessHost
 from antiphon.runtime.hosts.thread import ThreadHost
+from antiphon.runtime.isolation import isolated
 from antiphon.runtime.memory import SystemMemory
 from antiphon.runtime.models import ModelRuntime
 from antiphon.runtime.parallel import ParallelServerState
@@ -150,7 +151,7 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
         capability = inspect(finder, registration)
         if parallel_jobs:
             check_slots(registration.spec)
-        runtime.add(registration, capability)
+        runtime.add(isolated(registration, capability), capability)
     services = Services(
         models=ModelService(
             runtime,

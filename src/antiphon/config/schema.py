@@ -167,6 +167,7 @@ class ModelConfig(BaseModel):
             self.teardown_timeout_ms,
             live if self.live_ingest is None else self.live_ingest.limits(live),
             self.aliases,
+            isolation_asked=self.isolation is not None,
         )
 
 

@@ -116,8 +116,8 @@ class ModelRuntime:
         """Add a model, or replace the registration of one, and have it in memory."""
         self._require_open()
         self._residents.registry.require_free(registration)
+        registration, capability = await self._inspected(registration)
         spec = registration.spec
-        capability = await self._inspected(registration)
         self._require_open()
         resident = self._residents.get(spec.id)  # only now: inspecting awaited, and another may have come first
         if resident is None:
@@ -139,7 +139,7 @@ class ModelRuntime:
             entry = self._find(model_id).entry
             return self._planner.of_load(entry.id, None, entry.capability)
         self._residents.registry.require_free(registration)
-        capability = await self._inspected(registration)
+        registration, capability = await self._inspected(registration)
         return self._planner.of_load(model_id, registration.spec, capability, strategy)
 
     def foresee_unload(self, model_ids: Sequence[str] | None = None) -> tuple[Foresight, Unloaded]:
@@ -289,7 +289,7 @@ class ModelRuntime:
             await action(resident, lease)
             return self._view(resident.entry)
 
-    async def _inspected(self, registration: Registration) -> Capability:
+    async def _inspected(self, registration: Registration) -> tuple[Registration, Capability]:
         told: Told = asyncio.get_running_loop().create_future()
         return await self._tasks.attend(self._registrar.inspect(registration, told), told)
 

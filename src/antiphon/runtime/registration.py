@@ -15,6 +15,7 @@ from antiphon.ports.host import SlotHost
 from antiphon.residency.crashes import CrashRecord
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry
+from antiphon.runtime.isolation import isolated
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.owned import Told
 from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, require_slots, stage
@@ -53,16 +54,18 @@ class Registrar:
         self._desk = desk
         self._max_slots_of = max_slots_of
 
-    async def inspect(self, registration: Registration, told: Told) -> Capability:
+    async def inspect(self, registration: Registration, told: Told) -> tuple[Registration, Capability]:
         """Validate privately: nothing is known of the model afterwards. Raises InvalidRequest.
 
-        It reads files and no engine, so it needs no process of its own. Who is `told` need not wait for one that hangs.
+        The registration comes back with the isolation that its engine needs. It reads files and no engine, so it needs
+        no process of its own. Who is `told` need not wait for one that hangs.
         """
         spec, limits = registration.spec, self._residents.limits_of(registration, told=told)
         host = self._inspector(spec)
         try:
             with limits.loading(host):
                 capability = await host.inspect()
+            registration = isolated(registration, capability)
         except ConfigError as fault:
             raise InvalidRequest(fault.message, param=fault.param or "path") from fault
         finally:
@@ -71,7 +74,7 @@ class Registrar:
             raise InvalidRequest(f"task is {spec.task}; this model is for {_listed(capability.tasks)}", param="task")
         if spec.mode not in capability.modes:
             raise InvalidRequest(f"mode is {spec.mode}; this model runs {_listed(capability.modes)}", param="mode")
-        return capability
+        return registration, capability
 
     def publish(self, registration: Registration, capability: Capability, now: float) -> tuple[Resident, Lease]:
         """Publish a new id with its exclusive lease taken already, so that nobody barges into its first load.

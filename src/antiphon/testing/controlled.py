@@ -35,7 +35,13 @@ class ControlledAdapter:
         steering = _steering(spec)
         steering.obey("inspect")
         _capacity(spec, steering)
-        return Capability(frozenset(Task), frozenset(Mode), sample_rate=RATE, weight_bytes=_claimed_bytes(steering))
+        return Capability(
+            frozenset(Task),
+            frozenset(Mode),
+            sample_rate=RATE,
+            weight_bytes=_claimed_bytes(steering),
+            holds_gil=steering.read("holds_gil") is not None,
+        )
 
     def convert(self, folder: Path) -> None:
         """Write `model.converted`, which is `model.bin` backwards."""

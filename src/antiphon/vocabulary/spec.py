@@ -67,6 +67,8 @@ class Registration:
     teardown_timeout_ms: int | None = None
     live: LiveLimits = _LIVE_LIMITS
     aliases: tuple[str, ...] = ()
+    isolation_asked: bool = False
+    """Whether the model's own registration names its isolation, which is otherwise the server's."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -103,6 +105,8 @@ class Capability:
     options: tuple[OptionSpec, ...] = ()
     voices: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
+    holds_gil: bool = False
+    """Whether its calls keep Python's lock: then nothing else in the engine's process runs meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
