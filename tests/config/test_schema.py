@@ -101,7 +101,7 @@ def test_a_model_keeps_every_field_that_it_is_given(load_model: Load, home: Path
         session_options={"nested": {"beams": [1, None, True]}},
         isolation=Isolation.THREAD,
     )
-    assert config.registrations() == (Registration(spec, lazy=True, busy_timeout_ms=0),)
+    assert config.registrations() == (Registration(spec, lazy=True, busy_timeout_ms=0, isolation_asked=True),)
 
 
 @pytest.mark.parametrize(("cores", "slots", "threads"), [(8, 1, 8), (8, 3, 2), (8, 8, 1), (2, 16, 1)])
