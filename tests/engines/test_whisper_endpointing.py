@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pytest
-from faster_whisper.vad import VadOptions, get_speech_timestamps
+from faster_whisper.vad import VadOptions, get_speech_timestamps, get_vad_model
 
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.tasks import SpeechStarted, SpeechStopped
-from antiphon_adapters.whisper.endpointing import FRAME_SAMPLES, Endpointer, Pauses
-from antiphon_adapters.whisper.speech_detector import SpeechDetector
+from antiphon_adapters.silero.endpointing import FRAME_SAMPLES, Endpointer, Pauses
+from antiphon_adapters.silero.network import SpeechDetector
 
 Edges = list[SpeechStarted | SpeechStopped]
 
@@ -99,7 +99,7 @@ def test_speech_is_found_where_the_whole_recording_s_detector_finds_it(
 
 
 def _spans(audio: np.ndarray[tuple[int], np.dtype[np.float32]], endpointer: Endpointer) -> list[tuple[int, int]]:
-    detector = SpeechDetector()
+    detector = SpeechDetector(get_vad_model().session)
     padded = np.pad(audio, (0, -len(audio) % FRAME_SAMPLES)).reshape(-1, FRAME_SAMPLES)
     told: Iterable[SpeechStarted | SpeechStopped | None] = [endpointer.hear(detector.probability(f)) for f in padded]
     found = [edge.at_sample for edge in (*told, *endpointer.finish(len(audio))) if edge]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from antiphon.vocabulary.audio import AudioChunk
 from antiphon.vocabulary.tasks import Final, SpeechStarted, SpeechStopped, StreamEvent, TaskResult, TextDelta
+from antiphon_adapters.silero.endpointing import FRAME_SAMPLES, Endpointer, Pauses
 from antiphon_adapters.stretches import quietest, within_full_scale
 from antiphon_adapters.whisper.agreement import Agreement
 from antiphon_adapters.whisper.decoding import Heard
-from antiphon_adapters.whisper.endpointing import FRAME_SAMPLES, Endpointer, Pauses
 from antiphon_adapters.whisper.listening import SAMPLE_RATE, SHORTEST_MS, Passage
 from antiphon_adapters.whisper.live_audio import Tape, frames_of
 from antiphon_adapters.whisper.transcript import HeardSegment, Transcript

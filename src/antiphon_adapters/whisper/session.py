@@ -8,10 +8,10 @@ from antiphon.vocabulary.errors import InvalidRequest, InvariantError
 from antiphon.vocabulary.spec import OptionSpec
 from antiphon.vocabulary.tasks import Final, Interface, Mode, StreamEvent, Task, TaskRequest, TaskResult, TextDelta
 from antiphon_adapters.options import OptionReader
+from antiphon_adapters.silero.network import SpeechDetector
 from antiphon_adapters.whisper.decoding import Decoding, Manner, Weights
 from antiphon_adapters.whisper.listening import SAMPLE_RATE, passages
 from antiphon_adapters.whisper.live import LiveTranscription, Pace
-from antiphon_adapters.whisper.speech_detector import SpeechDetector
 from antiphon_adapters.whisper.transcript import Transcript
 
 FAMILY = "whisper"
@@ -81,9 +81,10 @@ class WhisperSession:
         if audio is None:
             yield from self._recorded(request, hearing, decoding)
         else:
-            live = LiveTranscription(
-                decoding, SpeechDetector().probability, hearing.pace, hearing.language, request.cancelled
-            )
+            from faster_whisper.vad import get_vad_model
+
+            detector = SpeechDetector(get_vad_model().session)  # the library's own copy of the network
+            live = LiveTranscription(decoding, detector.probability, hearing.pace, hearing.language, request.cancelled)
             yield from live.events(audio)
 
     def reset(self) -> None:
