@@ -117,8 +117,17 @@ def _openai_names(installed: Sequence[InstalledModel]) -> dict[str, list[str]]:
     return aliases
 
 
-def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool) -> Assembly:
-    """Put a server together. Every model is inspected, none is loaded; raises ConfigError for one that cannot be."""
+def assemble(
+    config: ServerConfig,
+    finder: AdapterFinder,
+    *,
+    parallel_jobs: bool,
+    max_slots_of: Callable[[ModelSpec], int] = audited_slots,
+) -> Assembly:
+    """Put a server together. Every model is inspected, none is loaded; raises ConfigError for one that cannot be.
+
+    `max_slots_of` stands for the audit list, which only its own validation goes past.
+    """
     clock = LoopClock()
     codec = make_codec(config, clock)
 
@@ -144,13 +153,14 @@ def assemble(config: ServerConfig, finder: AdapterFinder, *, parallel_jobs: bool
         config.busy_timeout_ms,
         limits,
         EngineLimits(config.run_timeout_ms / 1000, config.load_timeout_ms / 1000, config.teardown_timeout_ms / 1000),
+        max_slots_of=max_slots_of,
         peaks=PeakMemory(models_root / PEAKS_FILE),
     )
     runtime = ParallelServerState(ports) if parallel_jobs else ServerState(ports)
     for registration in config.registrations():
         capability = inspect(finder, registration)
         if parallel_jobs:
-            check_slots(registration.spec)
+            check_slots(registration.spec, max_slots_of)
         runtime.add(isolated(registration, capability), capability)
     services = Services(
         models=ModelService(

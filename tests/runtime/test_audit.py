@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from antiphon.runtime.audit import audited_slots, audits, check_slots
+from antiphon.runtime.audit import audited_slots, check_slots
 from antiphon.vocabulary.errors import ConfigError
 from antiphon.vocabulary.spec import ModelSpec
 from antiphon.vocabulary.tasks import Mode, Task
@@ -50,5 +50,7 @@ def test_a_count_beyond_the_list_is_refused_by_the_models_name():
         check_slots(spec("piper", slots=5))
 
 
-def test_every_line_names_its_evidence():
-    assert all(audit.evidence for audit in audits())
+def test_another_limit_can_stand_for_the_list():
+    check_slots(spec("unheard-of", slots=3), lambda it: 3)
+    with pytest.raises(ConfigError, match="slots is 4, and unheard-of on cpu may use 3"):
+        check_slots(spec("unheard-of", slots=4), lambda it: 3)

@@ -26,7 +26,7 @@ _PACKAGES = (
 def machine_facts() -> dict[str, str]:
     """Names and values, in the order in which they are shown."""
     facts = {
-        "processor": f"{_processor()}, {usable_cores()} of {os.cpu_count()} cores usable",
+        "processor": f"{processor_name()}, {usable_cores()} of {os.cpu_count()} cores usable",
         "load before": " ".join(f"{load:.2f}" for load in os.getloadavg()),
         "system": f"{platform.system()} {platform.release()}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -39,7 +39,8 @@ def machine_facts() -> dict[str, str]:
     return facts
 
 
-def _processor() -> str:
+def processor_name() -> str:
+    """What the processor calls itself."""
     for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()

@@ -38,6 +38,11 @@ class Measured:
             self._readers.append(threading.Thread(target=self._read, args=(pipe,), daemon=True))
             self._readers[-1].start()
 
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
     def cpu_s(self) -> float:
         """Processor seconds of all its threads so far, ended ones included, to the nanosecond.
 

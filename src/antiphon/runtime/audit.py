@@ -1,6 +1,7 @@
 """The audit list: which family, task, mode and device may use how many slots, and on what evidence."""
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -11,15 +12,23 @@ from antiphon.vocabulary.tasks import Mode, Task
 
 
 @dataclass(frozen=True, slots=True)
+class EvidenceFile:
+    """What `antiphon validate` wrote about one model; `file` starts at the root of the source tree."""
+
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Audit:
-    """One line of the list; `evidence` names the run that it rests on."""
+    """One line of the list; `evidence` names the runs that it rests on, none for a test double."""
 
     family: str
     device: str
     tasks: frozenset[Task]
     modes: frozenset[Mode]
     max_slots: int
-    evidence: str
+    evidence: tuple[EvidenceFile, ...]
 
     def covers(self, spec: ModelSpec) -> bool:
         """Whether this line speaks of the model."""
@@ -41,7 +50,7 @@ def audits() -> tuple[Audit, ...]:
             tasks=frozenset(map(Task, line["tasks"])),
             modes=frozenset(map(Mode, line["modes"])),
             max_slots=line["max_slots"],
-            evidence=line["evidence"],
+            evidence=tuple(EvidenceFile(it["file"], it["sha256"]) for it in line["evidence"]),
         )
         for line in table["audited"]
     )
@@ -52,9 +61,9 @@ def audited_slots(spec: ModelSpec) -> int:
     return max((audit.max_slots for audit in audits() if audit.covers(spec)), default=1)
 
 
-def check_slots(spec: ModelSpec) -> None:
+def check_slots(spec: ModelSpec, max_slots_of: Callable[[ModelSpec], int] = audited_slots) -> None:
     """Raise ConfigError for a count that the list does not allow: it is known without loading anything."""
-    allowed = audited_slots(spec)
+    allowed = max_slots_of(spec)
     if spec.slots > allowed:
         raise ConfigError(
             f"model {spec.id!r}: slots is {spec.slots}, and {spec.family} on {spec.device} may use {allowed} "
