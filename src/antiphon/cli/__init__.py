@@ -10,6 +10,7 @@ from antiphon.cli.say import say
 from antiphon.cli.serve import serve
 from antiphon.cli.transcribe import transcribe
 from antiphon.cli.vad import vad
+from antiphon.cli.validate import validate
 
 app = typer.Typer(help="antiphon: a self-hosted speech server.", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(serve)
@@ -18,6 +19,7 @@ app.command()(say)
 app.command()(transcribe)
 app.command()(diarize)
 app.command()(vad)
+app.command()(validate)
 app.add_typer(models_app, name="models")
 
 
