@@ -69,7 +69,7 @@ def test_the_end_of_the_audio_ends_the_utterance() -> None:
 
 def test_an_utterance_may_begin_and_end_at_the_end_of_the_audio() -> None:
     assert edges((NOTHING, 2), (SPEECH, 3), end=2500) == []
-    assert edges((NOTHING, 2), (SPEECH, 3), (NOTHING, 1), end=6 * FRAME_SAMPLES) == at(2, 5)
+    assert edges((NOTHING, 2), (SPEECH, 4), (NOTHING, 1), end=7 * FRAME_SAMPLES) == at(2, 6)
 
 
 def test_it_tells_of_a_pause_and_of_a_beginning() -> None:

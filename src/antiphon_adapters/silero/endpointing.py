@@ -83,7 +83,7 @@ class Endpointer:
         if self._started is None:
             return ()
         last = end if self._paused is None else self._paused
-        return tuple(edge for edge in (self._announce(end), self._stop(last, end)) if edge is not None)
+        return tuple(edge for edge in (self._announce(last), self._stop(last, end)) if edge is not None)
 
     def _announce(self, end: int) -> SpeechStarted | None:
         """Say so once the sound is long enough."""
