@@ -12,14 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 
+from antiphon.validation.site import Entry
 from antiphon.vocabulary.audio import AudioChunk
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.spec import Capability, ModelSpec
 from antiphon.vocabulary.tasks import Final, Interface, Mode, StreamEvent, Task, TaskRequest, TaskResult, TextDelta
 
 RUN_S = 0.03
-LOAD_S = 0.15
-MEETING_S = 0.3
+LOAD_S = 0.1
+LONG_LOAD_S = 0.6
+"""Long enough for an unload to meet it, also where many others work."""
+LONG_RUN_S = 0.15
+MEETING_S = 0.5
 REFUSED = "unspeakable"
 LEAK_BYTES = 8 * 1024 * 1024
 
@@ -28,12 +32,13 @@ class SteadyAdapter:
     """The engine that is right: what it answers hangs on the text alone."""
 
     family = "steady"
+    slow_ids: frozenset[str] = frozenset()
 
     def inspect(self, spec: ModelSpec) -> Capability:
         return Capability(frozenset({Task.TTS}), frozenset(Mode), 16_000, 0)
 
     def load(self, spec: ModelSpec) -> "Weights":
-        time.sleep(LOAD_S)
+        time.sleep(LONG_LOAD_S if spec.id in self.slow_ids else LOAD_S)
         return Weights(self, spec)
 
     def answer(self, weights: "Weights", text: str) -> str:
@@ -43,6 +48,13 @@ class SteadyAdapter:
     def check(self, weights: "Weights", text: str) -> None:
         if text == REFUSED:
             raise InvalidRequest("this text is not to be spoken", param="text")
+
+
+class SlowToLoadAdapter(SteadyAdapter):
+    """The same, with loads that are easily met."""
+
+    family = "slow_to_load"
+    slow_ids = frozenset(Entry)
 
 
 class CrosstalkAdapter(SteadyAdapter):
@@ -79,7 +91,7 @@ class LeakyAdapter(SteadyAdapter):
 
 
 class TouchyAdapter(SteadyAdapter):
-    """A bad request spoils what another slot is about to answer, and waits a moment for one that is."""
+    """A bad request spoils what another slot is about to answer; both take their time, so that they meet."""
 
     family = "touchy"
 
@@ -90,6 +102,7 @@ class TouchyAdapter(SteadyAdapter):
 
     def answer(self, weights: "Weights", text: str) -> str:
         weights.at_work.set()
+        time.sleep(LONG_RUN_S)
         right = super().answer(weights, text)
         weights.at_work.clear()
         spoilt, weights.spoilt = weights.spoilt, False

@@ -13,7 +13,7 @@ MEASURED = replace(SMALL, throughput_rounds=1, throughput_requests=4)
 
 @pytest.fixture(scope="module")
 def steady(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
-    return validated(suspect("SteadyAdapter", tmp_path_factory.mktemp("model")), replace(MEASURED, counts=(1, 2)))
+    return validated(suspect("SlowToLoadAdapter", tmp_path_factory.mktemp("model")), replace(MEASURED, counts=(1, 2)))
 
 
 def test_an_engine_that_is_right_passes_every_check(steady: Evidence) -> None:
@@ -80,7 +80,7 @@ def test_memory_that_every_run_keeps_fails(tmp_path: Path) -> None:
 
 
 def test_a_bad_request_that_spoils_its_neighbours_fails(tmp_path: Path) -> None:
-    evidence = validated(suspect("TouchyAdapter", tmp_path))
+    evidence = validated(suspect("TouchyAdapter", tmp_path), replace(SMALL, warm_waves_at_most_slots=2))
     assert check_of(evidence, CheckName.WARM).verdict is Verdict.PASSED
     assert check_of(evidence, CheckName.INVALID).verdict is Verdict.FAILED
 

@@ -6,16 +6,16 @@ a bulk unload while an entry loads for the first time, and at the end everything
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
+from antiphon.validation.during_load import DuringLoad
 from antiphon.validation.errors import NoAnswer
 from antiphon.validation.evidence import CheckName, Memory, Start, Verdict
 from antiphon.validation.memory import PeakWatch
 from antiphon.validation.questions import Deck, Question
 from antiphon.validation.reference import is_refusal
 from antiphon.validation.site import Entry, Site, Standing
-from antiphon.validation.verdicts import Finding, Seen, Trouble
+from antiphon.validation.verdicts import Finding, Seen, Trouble, failed
 from antiphon.validation.waves import Wave, ask_together
 from antiphon.vocabulary.states import ModelState
 
@@ -45,6 +45,7 @@ class Trial:
         self._answers = 0
         self._most_active_slots = 0
         self._quiet_bytes: list[int] = []
+        self._watch = PeakWatch(site.pid)
 
     def run(self, on_step: Callable[[CheckName], None]) -> StartReport:
         """Take every step; one that finds a server which does not answer is a failed check, and the next is tried."""
@@ -58,7 +59,7 @@ class Trial:
             CheckName.BULK_UNLOAD_IN_LOAD: self._bulk_unload_in_load,
         }
         findings = []
-        with PeakWatch(self._site.pid) as self._watch:
+        with self._watch:
             before_bytes = self._watch.read()
             for name, step in steps.items():
                 on_step(name)
@@ -70,7 +71,7 @@ class Trial:
     def _cold(self) -> Finding:
         """The first requests of all, while nothing is loaded."""
         state = self._site.standing(Entry.MODEL).state
-        troubles = [] if state is ModelState.UNLOADED else [_failed(f"the model was {state} before the first request")]
+        troubles = [] if state is ModelState.UNLOADED else [failed(f"the model was {state} before the first request")]
         wave, answers = self._asked(Entry.MODEL, self._hand())
         if not any(it.state is ModelState.LOADING for it in wave.standings):
             troubles.append(Trouble(Verdict.UNVERIFIED, "the load was over before it was seen"))
@@ -107,29 +108,29 @@ class Trial:
             if question not in self._refused:
                 healthy.append(found)
             elif isinstance(answer, NoAnswer) or not is_refusal(answer):
-                troubles.append(_failed(f"{question.name} was not refused"))
+                troubles.append(failed(f"{question.name} was not refused"))
         if not self._refused:
             troubles.append(Trouble(Verdict.UNVERIFIED, "one slot refuses no bad request"))
         if not self._becomes(Entry.MODEL, lambda standing: standing.is_quiet and standing.loaded):
-            troubles.append(_failed("bad requests left slots or waiters behind"))
+            troubles.append(failed("bad requests left slots or waiters behind"))
         return Finding(CheckName.INVALID, tuple(healthy), tuple(troubles))
 
     def _reload(self) -> Finding:
         """Out of memory, back again, and the answers are still the same."""
         troubles = []
         if self._site.unload(Entry.MODEL).get("loaded") is not False or self._site.standing(Entry.MODEL).loaded:
-            troubles.append(_failed("the model was loaded after its unload"))
+            troubles.append(failed("the model was loaded after its unload"))
         if self._site.load(Entry.MODEL).get("loaded") is not True:
-            troubles.append(_failed("the model was not loaded after its load"))
+            troubles.append(failed("the model was not loaded after its load"))
         wave, answers = self._together(Entry.MODEL, self._hand())
         return Finding(CheckName.RELOAD, answers, (*troubles, *_troubles(wave)))
 
     def _unload_in_load(self) -> Finding:
         """An unload of a model that loads for the first time waits for the requests before it."""
-        meanwhile = _DuringLoad(lambda: self._site.unload(Entry.TARGETED))
+        meanwhile = DuringLoad(lambda: self._site.unload(Entry.TARGETED))
         answers, troubles = self._unloaded_in_load(Entry.TARGETED, meanwhile)
         if meanwhile.told is not None and meanwhile.told.get("loaded") is not False:
-            troubles.append(_failed("the unload said that the model is loaded"))
+            troubles.append(failed("the unload said that the model is loaded"))
         _, after = self._asked(Entry.TARGETED, self._deck.hand(1))
         self._site.unload(Entry.TARGETED)
         return Finding(CheckName.UNLOAD_IN_LOAD, (*answers, *after), tuple(troubles))
@@ -137,24 +138,24 @@ class Trial:
     def _bulk_unload_in_load(self) -> Finding:
         """A bulk unload of a model that is ready and one that loads for the first time."""
         self._site.load(Entry.MODEL)
-        meanwhile = _DuringLoad(lambda: self._site.unload_many(Entry.MODEL, Entry.BULK))
+        meanwhile = DuringLoad(lambda: self._site.unload_many(Entry.MODEL, Entry.BULK))
         answers, troubles = self._unloaded_in_load(Entry.BULK, meanwhile)
         if meanwhile.told is not None:
             unloaded = meanwhile.told.get("unloaded")
             if not isinstance(unloaded, list) or sorted(unloaded) != sorted((Entry.MODEL, Entry.BULK)):
-                troubles.append(_failed(f"the bulk unload said {dict(meanwhile.told)}"))
+                troubles.append(failed(f"the bulk unload said {dict(meanwhile.told)}"))
         if self._site.standing(Entry.MODEL).loaded:
-            troubles.append(_failed("a model was loaded after the bulk unload of it"))
+            troubles.append(failed("a model was loaded after the bulk unload of it"))
         return Finding(CheckName.BULK_UNLOAD_IN_LOAD, answers, tuple(troubles))
 
-    def _unloaded_in_load(self, entry: Entry, meanwhile: "_DuringLoad") -> tuple[tuple[Seen, ...], list[Trouble]]:
+    def _unloaded_in_load(self, entry: Entry, meanwhile: DuringLoad) -> tuple[tuple[Seen, ...], list[Trouble]]:
         with meanwhile:
             wave, answers = self._asked(entry, self._hand(), meanwhile.look)
         troubles = [*_troubles(wave), *meanwhile.troubles()]
         if meanwhile.told is not None and not self._becomes(
             entry, lambda standing: standing.state is ModelState.UNLOADED and not standing.loaded
         ):
-            troubles.append(_failed("the model was loaded after the unload of it"))
+            troubles.append(failed("the model was loaded after the unload of it"))
         return answers, troubles
 
     def _hand(self) -> list[Question]:
@@ -189,58 +190,14 @@ class Trial:
         return False
 
 
-class _DuringLoad:
-    """A management call made as soon as an entry is seen loading, and whether it was seen to wait for that load."""
-
-    def __init__(self, call: Callable[[], Mapping[str, object]]) -> None:
-        self._call = call
-        self._thread = ThreadPoolExecutor(1)
-        self._pending: Future[Mapping[str, object]] | None = None
-        self._waited = False
-        self.told: Mapping[str, object] | None = None
-        self._fault: str | None = None
-
-    def look(self, standing: Standing) -> None:
-        """Hear how the entry stands."""
-        if standing.state is not ModelState.LOADING:
-            return
-        if self._pending is None:
-            self._pending = self._thread.submit(self._call)
-        elif standing.queued_managers:
-            self._waited = True
-
-    def troubles(self) -> list[Trouble]:
-        """What went wrong with the call itself."""
-        if self._fault is not None:
-            return [_failed(f"the unload failed: {self._fault}")]
-        if not self._waited:
-            return [Trouble(Verdict.UNVERIFIED, "no unload was seen to wait for the load")]
-        return []
-
-    def __enter__(self) -> "_DuringLoad":
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._pending is not None:
-            try:
-                self.told = self._pending.result()
-            except NoAnswer as fault:
-                self._fault = fault.message
-        self._thread.shutdown()
-
-
 def _attempted(name: CheckName, step: Callable[[], Finding]) -> Finding:
     try:
         return step()
     except NoAnswer as fault:
-        return Finding(name, (), (_failed(fault.message),))
+        return Finding(name, (), (failed(fault.message),))
 
 
 def _troubles(wave: Wave) -> list[Trouble]:
     if wave.together:
         return []
     return [Trouble(Verdict.UNVERIFIED, "an answer came before all requests of a wave were out")]
-
-
-def _failed(reason: str) -> Trouble:
-    return Trouble(Verdict.FAILED, reason)

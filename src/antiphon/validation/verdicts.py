@@ -37,6 +37,11 @@ class Trouble:
     reason: str
 
 
+def failed(reason: str) -> Trouble:
+    """A trouble that fails its check."""
+    return Trouble(Verdict.FAILED, reason)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What one step of one start saw."""
@@ -88,7 +93,7 @@ def memory_finding(memories: Sequence[Memory]) -> Finding:
     if not least_bytes:
         return Finding(CheckName.MEMORY)
     reason = f"memory grew with every wave, by {least_bytes // _MIB} MiB a start or more"
-    return Finding(CheckName.MEMORY, (), (Trouble(Verdict.FAILED, reason),))
+    return Finding(CheckName.MEMORY, (), (failed(reason),))
 
 
 def _steady_growth_bytes(memory: Memory) -> int | None:
@@ -117,12 +122,12 @@ def _check(name: CheckName, findings: Sequence[Finding], reference: Reference) -
 
 def _trouble(seen: Seen, reference: Reference) -> list[Trouble]:
     if seen.fault is not None:
-        return [Trouble(Verdict.FAILED, f"{seen.question}: {seen.fault}")]
+        return [failed(f"{seen.question}: {seen.fault}")]
     known = reference.get(seen.question, ())
     if len(known) > 1:
         return [Trouble(Verdict.UNVERIFIED, f"{seen.question} varies on one slot")]
     if seen.digest not in known:
-        return [Trouble(Verdict.FAILED, f"{seen.question} is not the answer of one slot")]
+        return [failed(f"{seen.question} is not the answer of one slot")]
     return []
 
 
