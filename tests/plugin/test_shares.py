@@ -1,6 +1,9 @@
 """How the suite is cut where several processes share it."""
 
-from shared_suite import share_of
+from pathlib import Path
+
+import shared_suite
+from shared_suite import is_long, share_of
 
 CONFORMANCE = "tests/conformance/test_order.py"
 
@@ -17,3 +20,15 @@ def test_a_conformance_file_is_cut_by_isolation_and_slots():
     assert share != share_of(f"{CONFORMANCE}::test_a[process-4slots]")
     assert share != share_of(f"{CONFORMANCE}::test_a[thread-2slots]")
     assert share != share_of("tests/conformance/test_phase.py::test_a[process-2slots]")
+
+
+def test_what_takes_long_is_known_by_its_file():
+    assert is_long(share_of("tests/core/test_exploration.py::test_a"))
+    assert is_long(share_of("tests/conformance/test_rules_parity.py::test_a[process-once]"))
+    assert not is_long(share_of("tests/core/test_gate.py::test_a"))
+
+
+def test_every_file_that_takes_long_exists():
+    tests = Path(shared_suite.__file__).parent
+
+    assert [file for file in shared_suite._LONG if not (tests / file.lstrip("/")).is_file()] == []
