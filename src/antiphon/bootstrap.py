@@ -38,6 +38,7 @@ from antiphon.runtime.serial import ServerState
 from antiphon.runtime.shutdown import Shutdown
 from antiphon.runtime.signals import StopSignals
 from antiphon.runtime.wiring import EngineLimits, ResidencyLimits, RuntimePorts
+from antiphon.service.alignment import AlignmentService
 from antiphon.service.models import ModelService
 from antiphon.service.models_root import ModelsRoot
 from antiphon.service.packages import PackageService
@@ -177,6 +178,7 @@ def assemble(
         ),
         speech=SpeechService(runtime, codec, config.max_text_chars),
         transcription=TranscriptionService(runtime, codec),
+        alignment=AlignmentService(runtime, codec, config.max_text_chars),
         tasks=TaskService(runtime, codec, config.max_text_chars),
         packages=PackageService(ModelsRoot(models_root), runtime),
     )

@@ -1,7 +1,7 @@
 """Spans as JSON, as label tracks and as RTTM: whole answers compared."""
 
 from antiphon.transcripts.rttm import rttm
-from antiphon.transcripts.spans import span_json, span_lines
+from antiphon.transcripts.spans import span_json, span_lines, word_json
 from antiphon.vocabulary.tasks import Segment, SpeakerTurn, Word
 
 RATE = 16_000
@@ -13,6 +13,17 @@ def test_a_span_is_told_in_seconds_and_in_samples() -> None:
         "end": 1.5,
         "start_sample": 8,
         "end_sample": 24_007,
+    }
+
+
+def test_a_word_without_a_confidence_has_null_there() -> None:
+    assert word_json(Word("x", 0, 16_000), RATE) == {
+        "word": "x",
+        "start": 0.0,
+        "end": 1.0,
+        "start_sample": 0,
+        "end_sample": 16_000,
+        "confidence": None,
     }
 
 

@@ -8,6 +8,7 @@ from antiphon import __version__
 from antiphon.http.access import AccessRules, install_access
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import ERROR_SCHEMA, install
+from antiphon.http.routes.alignments import add_alignment_routes
 from antiphon.http.routes.live import add_live_routes
 from antiphon.http.routes.management import add_management_routes
 from antiphon.http.routes.models import add_model_routes
@@ -16,6 +17,7 @@ from antiphon.http.routes.realtime import add_realtime_routes
 from antiphon.http.routes.speech import add_speech_routes
 from antiphon.http.routes.tasks import add_task_routes
 from antiphon.http.routes.transcriptions import add_transcription_routes
+from antiphon.service.alignment import AlignmentService
 from antiphon.service.models import ModelService
 from antiphon.service.packages import PackageService
 from antiphon.service.speech import SpeechService
@@ -34,6 +36,7 @@ class Services:
     models: ModelService
     speech: SpeechService
     transcription: TranscriptionService
+    alignment: AlignmentService
     tasks: TaskService
     packages: PackageService
 
@@ -64,6 +67,7 @@ def create_app(services: Services, limits: HttpLimits, access: AccessRules = _OP
     # On the application's own router: an included one is matched in a second round. What is asked most comes first.
     add_speech_routes(app.router, services.speech, text_bytes)
     add_transcription_routes(app.router, services.transcription, body_bytes, roots)
+    add_alignment_routes(app.router, services.alignment, body_bytes)
     add_live_routes(app.router, services.transcription)
     add_realtime_routes(app.router, services.transcription)
     add_task_routes(app.router, services.tasks, body_bytes, roots)

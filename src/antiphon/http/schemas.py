@@ -86,6 +86,17 @@ class TranscriptionBody(Body):
     run_timeout_ms: _RunTimeout = None
 
 
+class AlignmentForm(Body):
+    """`POST /v1/audio/alignments`, a form: `audio` stands for its `file`."""
+
+    model: str
+    audio: str
+    text: str = Field(description="what is said in the file")
+    language: str | None = None
+    busy_timeout_ms: _Timeout = None
+    run_timeout_ms: _RunTimeout = None
+
+
 class TaskBody(Body):
     """The `request` of `POST /v1/tasks/run` and `stream`, and one of the `requests` of `batch`."""
 
@@ -184,7 +195,8 @@ def _form(body: type[BaseModel], file_in_form: str) -> dict[str, Any]:
     schema = body.model_json_schema()
     fields = {name: field for name, field in schema["properties"].items() if name != file_in_form}
     fields["file"] = {"type": "string", "format": "binary"}
-    return {"multipart/form-data": {"schema": {"type": "object", "properties": fields, "required": ["model", "file"]}}}
+    required = ["file" if name == file_in_form else name for name in schema["required"]]
+    return {"multipart/form-data": {"schema": {"type": "object", "properties": fields, "required": required}}}
 
 
 def _described(body: type[BaseModel], content: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from antiphon.transcripts.clock import Span, span_ms
-from antiphon.vocabulary.tasks import OptionValue
+from antiphon.vocabulary.tasks import OptionValue, Word
 
 
 def span_json(span: Span, rate: int) -> dict[str, OptionValue]:
@@ -15,6 +15,11 @@ def span_json(span: Span, rate: int) -> dict[str, OptionValue]:
         "start_sample": span.start_sample,
         "end_sample": span.end_sample,
     }
+
+
+def word_json(word: Word, rate: int) -> dict[str, OptionValue]:
+    """A word and where it is; no confidence is null."""
+    return {"word": word.text, **span_json(word, rate), "confidence": word.confidence}
 
 
 def span_lines(labelled: Iterable[tuple[Span, str]], rate: int) -> str:

@@ -1,0 +1,68 @@
+"""A text and its recording: when each word of the one is spoken in the other."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import BinaryIO, TypeVar
+
+from antiphon.ports.codec import Codec
+from antiphon.runtime.api import BoundModel, Inference, Runtime, Timing
+from antiphon.service.binding import require_language, require_task
+from antiphon.service.speech import require_speakable
+from antiphon.vocabulary.languages import base_language
+from antiphon.vocabulary.tasks import Task, TaskRequest, TaskResult
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class AlignmentOrder:
+    """What a client wants aligned, without the audio."""
+
+    model: str
+    text: str
+    language: str | None = None
+    busy_timeout_ms: int | None = None
+    run_timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """The words of a text and where they are. Units: `duration_s` seconds of the audio as it was sent."""
+
+    result: TaskResult
+    duration_s: float
+    timing: Timing
+
+
+class AlignmentService:
+    """Has texts aligned. Units: `max_text_chars` characters a request."""
+
+    def __init__(self, runtime: Runtime, codec: Codec, max_text_chars: int) -> None:
+        self._runtime = runtime
+        self._codec = codec
+        self._max_text_chars = max_text_chars
+
+    async def align(self, order: AlignmentOrder, body: BinaryIO, render: Callable[[Alignment], T]) -> T:
+        """Decode, then align; the slot is held until `render` has returned."""
+        require_speakable(order.text, self._max_text_chars, param="text")
+        draft = TaskRequest(text=order.text, language=base_language(order.language))
+        self._runtime.view(order.model)  # an unknown model is refused before anything is decoded
+        audio = await self._codec.decode(body)
+
+        async def finish(result: TaskResult, timing: Timing) -> T:
+            return render(Alignment(result, audio.duration_s, timing))
+
+        inference = Inference(
+            order.model,
+            replace(draft, audio=audio),
+            _bind,
+            busy_timeout_ms=order.busy_timeout_ms,
+            run_timeout_ms=order.run_timeout_ms,
+        )
+        return await self._runtime.run(inference, finish)
+
+
+def _bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
+    require_task(model, Task.ALIGN)
+    require_language(model, request.language)
+    return request
