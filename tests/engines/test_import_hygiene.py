@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-ENGINES = {"onnxruntime", "onnx", "onnx_asr", "ctranslate2", "faster_whisper", "piper", "numpy", "scipy"}
+ENGINES = {"onnxruntime", "onnx", "onnx_asr", "ctranslate2", "faster_whisper", "piper", "numpy", "scipy"} | {
+    "pocketsphinx",
+    "inflect",
+}
 
 SERVER = ("http", "service", "config", "cli", "packages", "audio", "runtime.models", "runtime.hosts.thread")
 
@@ -65,6 +68,7 @@ def test_inspecting_a_diarizer_imports_no_engine(tiny_diarizer: Callable[..., Pa
     ("module", "adapter", "family", "task", "package"),
     [
         ("whisper", "WhisperAdapter", "whisper", "asr", "whisper-tiny-en"),
+        ("pocketsphinx", "PocketsphinxAdapter", "pocketsphinx", "align", "pocketsphinx-align"),
         ("silero", "SileroVadAdapter", "silero_vad", "vad", "silero-vad"),
         ("speaker_clustering", "SpeakerClusteringAdapter", "speaker_clustering", "diar", "speaker-turns"),
     ],
@@ -83,6 +87,14 @@ def test_inspecting_an_installed_model_imports_no_engine(
     [
         ("piper", "PiperAdapter", "piper", "tts", "piper-en-joe", {"faster_whisper", "ctranslate2"}),
         ("whisper", "WhisperAdapter", "whisper", "asr", "whisper-tiny-en", {"piper"}),
+        (
+            "pocketsphinx",
+            "PocketsphinxAdapter",
+            "pocketsphinx",
+            "align",
+            "pocketsphinx-align",
+            {"onnxruntime", "piper", "sounddevice"},
+        ),
         ("silero", "SileroVadAdapter", "silero_vad", "vad", "silero-vad", {"faster_whisper", "piper", "scipy"}),
         (
             "speaker_clustering",

@@ -60,6 +60,21 @@ def test_diarize_heeds_a_number_of_speakers_and_writes_rttm(sentence: str) -> No
     assert {line[1] for line in lines} == {"sentence"}
 
 
+def test_align_places_every_word_in_a_process_of_its_own(sentence: str) -> None:
+    done = antiphon("align", sentence, TEXT)
+    assert done.exit_code == 0, done.output
+    assert [line.split("\t")[2] for line in done.stdout.splitlines()] == TEXT.split()
+
+
+def test_align_reads_its_text_from_a_file_and_writes_json(sentence: str, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    done = antiphon("align", sentence, "--text-file", str(text), "--format", "json")
+    words = json.loads(done.stdout)["words"]
+    assert [word["word"] for word in words] == TEXT.split()
+    assert all(word["start"] < word["end"] for word in words)
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -67,6 +82,9 @@ def test_diarize_heeds_a_number_of_speakers_and_writes_rttm(sentence: str) -> No
         (["vad", "{sentence}", "--threshold", "2"], "threshold must be from 0.05 to 0.95"),
         (["vad", "{sentence}", "--model", "whisper-base"], "no model 'whisper-base' for vad is installed"),
         (["vad", "{sentence}", "-o", "no/such/folder"], "no/such/folder: No such file"),
+        (["align", "{sentence}"], "either TEXT or --text-file"),
+        (["align", "{sentence}", "a zyxxy garden"], "how these sound: 'zyxxy'"),
+        (["align", "{sentence}", "--text-file", "{sentence}"], "it is not UTF-8"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(sentence: str, arguments: list[str], complaint: str) -> None:

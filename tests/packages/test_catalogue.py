@@ -2,7 +2,7 @@
 
 import pytest
 
-from antiphon.packages.catalogue import parse_catalogue, shipped_catalogue
+from antiphon.packages.catalogue import WheelTag, parse_catalogue, shipped_catalogue
 from antiphon.vocabulary.errors import PackageError
 
 
@@ -15,6 +15,7 @@ def test_the_shipped_catalogue_speaks_and_listens_by_default() -> None:
         ("whisper-base", "whisper", "asr"),
         ("silero-vad", "silero_vad", "vad"),
         ("speaker-turns", "speaker_clustering", "diar"),
+        ("pocketsphinx-align", "pocketsphinx", "align"),
     ]
 
 
@@ -49,6 +50,14 @@ def test_a_catalogue_reads_back_as_it_was_written(workshop, as_catalogue) -> Non
     assert parse_catalogue(as_catalogue(package)).packages == (package,)
 
 
+def test_a_source_may_name_which_of_a_versions_wheels_it_is(workshop, as_catalogue) -> None:
+    text = as_catalogue(workshop.package()).replace("size_bytes", 'tag = "cp311-abi3-linux_x86_64"\nsize_bytes', 1)
+
+    tags = [source.tag for source in parse_catalogue(text).packages[0].sources]
+
+    assert tags == [WheelTag("cp311", "abi3", "linux_x86_64"), None]
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
@@ -67,6 +76,7 @@ def test_a_catalogue_reads_back_as_it_was_written(workshop, as_catalogue) -> Non
         ("size_bytes = ", "size_bytes = -", "size_bytes must be a whole number of bytes"),
         ('sha256 = "', 'sha256 = "x', "sha256 must be 64 hexadecimal digits"),
         ('licence = "CC0"', "", "package tiny-voice: licence is missing"),
+        ("size_bytes = ", 'tag = "win_amd64"\nsize_bytes = ', "tag must be PYTHON-ABI-PLATFORM"),
         ("[[package]]", "[package]", "package must be a list"),
         ("[[package]]", "[[package", "is not TOML"),
     ],

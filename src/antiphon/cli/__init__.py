@@ -3,6 +3,7 @@
 import typer
 
 from antiphon import __version__
+from antiphon.cli.align import align
 from antiphon.cli.bench import bench
 from antiphon.cli.diarize import diarize
 from antiphon.cli.models import app as models_app
@@ -18,6 +19,7 @@ app.command()(bench)
 app.command()(say)
 app.command()(transcribe)
 app.command()(diarize)
+app.command()(align)
 app.command()(vad)
 app.command()(validate)
 app.add_typer(models_app, name="models")

@@ -12,7 +12,7 @@ from antiphon_adapters.speaker_clustering.encoder import write_encoder
 from antiphon_adapters.speaker_clustering.model_files import CHECKPOINT_NAME, ENCODER_NAME, read_model
 from antiphon_adapters.speaker_clustering.session import FAMILY, OPTIONS, SpeakerClusteringSession, Weights
 
-LIBRARY_BYTES = 48 * 2**20
+LIBRARY_BYTES = 64 * 2**20
 """What the engine adds to the weights: its libraries, at a process's first model."""
 
 
