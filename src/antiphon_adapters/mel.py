@@ -18,7 +18,7 @@ LOG_STEPS = 27
 """How many mels a factor of 6.4 takes above the break."""
 
 
-def mel_filters(rate: int, n_fft: int, bands: int) -> "NDArray[np.float32]":
+def mel_filters(rate: int, n_fft: int, bands: int) -> "NDArray[np.float64]":
     """Triangular filters from 0 Hz to half the rate, shape [bands, n_fft // 2 + 1], for spectra of `n_fft` samples."""
     import numpy as np
 
@@ -27,7 +27,8 @@ def mel_filters(rate: int, n_fft: int, bands: int) -> "NDArray[np.float32]":
     widths = np.diff(edges)
     slopes = edges[:, None] - bins[None]
     triangles = np.maximum(0, np.minimum(-slopes[:-2] / widths[:-1, None], slopes[2:] / widths[1:, None]))
-    return np.asarray(triangles * (2 / (edges[2:] - edges[:-2]))[:, None], np.float32)
+    filters: NDArray[np.float64] = triangles * (2 / (edges[2:] - edges[:-2]))[:, None]
+    return filters
 
 
 def _mel_of(frequency_hz: float) -> float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from antiphon_adapters.mel import mel_filters
 from antiphon_adapters.nemotron_diar.model_files import MELS
 from antiphon_adapters.nemotron_diar.profile import MEL_FRAMES, SAMPLE_RATE
 
@@ -68,32 +69,16 @@ class MelStream:
         self._blocks += 1
         frames = np.lib.stride_tricks.sliding_window_view(emphasised, WINDOW)[::HOP] * _window()
         powers = np.square(np.abs(np.fft.rfft(frames, FFT)))
-        features: NDArray[np.float32] = np.log(powers @ mel_filters() + LOG_GUARD).astype(np.float32)
+        features: NDArray[np.float32] = np.log(powers @ _filters() + LOG_GUARD).astype(np.float32)
         return features
 
 
 @cache
-def mel_filters() -> "NDArray[np.float64]":
-    """Triangles on Slaney's mel scale, each of area 2 over its width in Hz, shape [257, 128].
-
-    Source: librosa's `filters.mel` with its defaults: linear below 1000 Hz, logarithmic above.
-    """
-    edges = _hertz(np.linspace(0.0, _mel(SAMPLE_RATE / 2), MELS + 2))
-    frequencies = np.fft.rfftfreq(FFT, 1 / SAMPLE_RATE)[:, None]
-    low, peak, high = edges[:-2], edges[1:-1], edges[2:]
-    rising, falling = (frequencies - low) / (peak - low), (high - frequencies) / (high - peak)
-    filters: NDArray[np.float64] = np.maximum(0.0, np.minimum(rising, falling)) * (2.0 / (high - low))
-    return filters
+def _filters() -> "NDArray[np.float64]":
+    """Shape [257, 128]."""
+    return mel_filters(SAMPLE_RATE, FFT, MELS).T
 
 
 @cache
 def _window() -> "NDArray[np.float64]":
     return np.hanning(WINDOW)
-
-
-def _mel(hertz: float) -> float:
-    return 15.0 + 27.0 * float(np.log(hertz / 1000.0)) / float(np.log(6.4))
-
-
-def _hertz(mels: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    return np.where(mels < 15.0, mels * 200.0 / 3.0, 1000.0 * 6.4 ** ((mels - 15.0) / 27.0))

@@ -93,7 +93,7 @@ def _features(recording: Recording, windows: list[Window]) -> "NDArray[np.float3
 
 @cache
 def _filters() -> "NDArray[np.float32]":
-    return mel_filters(SAMPLE_RATE, N_FFT, BANDS)
+    return mel_filters(SAMPLE_RATE, N_FFT, BANDS).astype(np.float32)
 
 
 @cache
