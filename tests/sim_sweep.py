@@ -29,7 +29,7 @@ _CALLED = (str(ROOT / "admission"), str(ROOT / "residency"), str(ROOT / "testing
 _MOST = 1000
 _START = 4
 """A coroutine's frame that has come further than this is resumed, not called."""
-_GIVING_BACK = frozenset({"release", "withdraw", "dismiss", "expire", "close", "aclose", "terminate"})
+_GIVING_BACK = frozenset({"release", "withdraw", "dismiss", "expire", "unclaim", "close", "aclose", "terminate"})
 _UNDOING = frozenset(
     {"release", "give_up", "_ring", "abandon", "destroy", "_died", "close", "cut", "drop_gate", "schedule"}
 )

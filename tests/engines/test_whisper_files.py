@@ -45,6 +45,8 @@ def test_a_model_tells_its_languages_and_its_size(folder: Path) -> None:
         "beam_size",
         "word_timestamps",
         "vad_filter",
+        "silence_ms",
+        "step_ms",
     }
 
 

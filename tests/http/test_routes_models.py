@@ -208,6 +208,7 @@ def test_the_openapi_document_lists_the_routes(server):
         "POST /v1/audio/speech",
         "POST /v1/audio/transcriptions",
         "POST /v1/audio/transcriptions/live",
+        "POST /v1/audio/alignments",
         "POST /v1/tasks/run",
         "POST /v1/tasks/stream",
         "POST /v1/tasks/batch",

@@ -77,7 +77,8 @@ async def settled(service: PackageService) -> None:
 
 
 def processes() -> list[psutil.Process]:
-    return psutil.Process().children(recursive=True)
+    """The processes of installs: other tests of this process may have children, too."""
+    return [it for it in psutil.Process().children(recursive=True) if "antiphon.worker.package" in it.cmdline()]
 
 
 def hidden(root: Path) -> list[str]:
