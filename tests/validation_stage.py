@@ -22,11 +22,8 @@ from antiphon.vocabulary.tasks import Mode, Task
 HANG_GUARD_S = 60.0
 SMALL = Plan((2,), (Mode.OFFLINE,), starts=1, warm_waves=2, warm_waves_at_most_slots=4, reference_starts=1)
 INPUTS = Inputs(
-    good=tuple(Input(text, {"text": text}) for text in ("one", "two", "three")),
-    bad=(
-        Input("unspeakable", {"text": suspect_engines.REFUSED}),
-        Input("odd-option", {"text": "one", "options": {"odd": 1}}),
-    ),
+    good=tuple(Input(text, {"text": text}) for text in ("one", "two", suspect_engines.REFUSED, "three")),
+    bad=(Input("odd-option", {"text": "one", "options": {"odd": 1}}), Input("number", {"text": "4"})),
 )
 
 _forks = multiprocessing.get_context("forkserver")

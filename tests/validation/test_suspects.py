@@ -36,8 +36,13 @@ def test_the_ways_that_the_model_has_are_asked_and_no_others(steady: Evidence) -
     assert ways == {"run", "stream"}  # it takes no batches
 
 
-def test_only_bad_requests_that_one_slot_refuses_are_asked_beside_good_ones(steady: Evidence) -> None:
-    assert steady.modes[0].refused == ("run/unspeakable", "run/odd-option")
+def test_what_one_slot_refuses_is_asked_beside_good_requests_and_nothing_else_is(steady: Evidence) -> None:
+    assert steady.modes[0].refused == ("run/unspeakable", "run/odd-option")  # "4" is no bad request to this engine
+
+
+def test_what_one_slot_refuses_has_no_reference(steady: Evidence) -> None:
+    texts = {question.partition("/")[2] for question in steady.modes[0].reference}
+    assert texts == {"one", "two", "three"}
 
 
 def test_the_server_showed_every_slot_at_work(steady: Evidence) -> None:

@@ -36,8 +36,9 @@ def measure_reference(
         on_start(start)
         with fresh_start(subject, mode, 1) as site:
             if start == 1:
-                questions = questions_of(inputs.good, _ways(site, inputs.good))
-                refused = [it for it in (Question(Way.RUN, (bad,)) for bad in inputs.bad) if _is_refused(site, it)]
+                ways = _ways(site, inputs.good)
+                refused = [it for it in questions_of((*inputs.good, *inputs.bad), ways[:1]) if _is_refused(site, it)]
+                questions = questions_of(_answered(inputs, refused), ways)
             for repeat in range(plan.reference_repeats):
                 for question in questions if (start + repeat) % 2 else reversed(questions):
                     digests[question.name].add(_digest(site, question))
@@ -50,6 +51,14 @@ def is_refusal(answer: Answer) -> bool:
         return False
     error = answer.json().get("error")
     return isinstance(error, dict) and error.get("type") == "invalid_request_error"
+
+
+def _answered(inputs: Inputs, refused: Sequence[Question]) -> list[Input]:
+    """The good inputs without those that this model refuses, which are bad ones to it: a voice need not sing."""
+    answered = [it for it in inputs.good if all(it not in question.inputs for question in refused)]
+    if len(answered) < 2:
+        raise ValidationError(f"one slot alone answers {len(answered)} of the inputs; at least two are needed")
+    return answered
 
 
 def _ways(site: Site, inputs: Sequence[Input]) -> list[Way]:
