@@ -12,10 +12,15 @@ from antiphon.vocabulary.states import ModelState
 
 
 class DuringLoad:
-    """A management call made as soon as an entry is seen loading, and whether it was seen to wait for that load."""
+    """A management call made once a whole wave has met a load, and whether it was seen to wait for that load.
 
-    def __init__(self, call: Callable[[], Mapping[str, object]]) -> None:
+    `requests` are those of the wave: one that is still being received or decoded would come after the call, and rightly
+    bring the model back.
+    """
+
+    def __init__(self, call: Callable[[], Mapping[str, object]], requests: int) -> None:
         self._call = call
+        self._requests = requests
         self._thread = ThreadPoolExecutor(1)
         self._pending: Future[Mapping[str, object]] | None = None
         self._waited = False
@@ -27,7 +32,8 @@ class DuringLoad:
         if standing.state is not ModelState.LOADING:
             return
         if self._pending is None:
-            self._pending = self._thread.submit(self._call)
+            if standing.active_slots + standing.queued_requests == self._requests:
+                self._pending = self._thread.submit(self._call)
         elif standing.queued_managers:
             self._waited = True
 

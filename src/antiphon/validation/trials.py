@@ -127,7 +127,7 @@ class Trial:
 
     def _unload_in_load(self) -> Finding:
         """An unload of a model that loads for the first time waits for the requests before it."""
-        meanwhile = DuringLoad(lambda: self._site.unload(Entry.TARGETED))
+        meanwhile = DuringLoad(lambda: self._site.unload(Entry.TARGETED), self._wave_size)
         answers, troubles = self._unloaded_in_load(Entry.TARGETED, meanwhile)
         if meanwhile.told is not None and meanwhile.told.get("loaded") is not False:
             troubles.append(failed("the unload said that the model is loaded"))
@@ -138,7 +138,7 @@ class Trial:
     def _bulk_unload_in_load(self) -> Finding:
         """A bulk unload of a model that is ready and one that loads for the first time."""
         self._site.load(Entry.MODEL)
-        meanwhile = DuringLoad(lambda: self._site.unload_many(Entry.MODEL, Entry.BULK))
+        meanwhile = DuringLoad(lambda: self._site.unload_many(Entry.MODEL, Entry.BULK), self._wave_size)
         answers, troubles = self._unloaded_in_load(Entry.BULK, meanwhile)
         if meanwhile.told is not None:
             unloaded = meanwhile.told.get("unloaded")
