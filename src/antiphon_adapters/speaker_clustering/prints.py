@@ -93,6 +93,8 @@ def _features(recording: Recording, windows: list[Window]) -> "NDArray[np.float3
 
 @cache
 def _filters() -> "NDArray[np.float32]":
+    import numpy as np
+
     return mel_filters(SAMPLE_RATE, N_FFT, BANDS).astype(np.float32)
 
 
