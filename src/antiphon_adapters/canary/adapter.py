@@ -8,6 +8,7 @@ from antiphon.vocabulary.spec import Capability, ModelSpec
 from antiphon.vocabulary.tasks import Mode, Task
 from antiphon_adapters.canary.model_files import read_model
 from antiphon_adapters.canary.session import FAMILY, SAMPLE_RATE, CanarySession, Weights, options_of
+from antiphon_adapters.wishes import require_task_on_cpu
 
 if TYPE_CHECKING:
     from antiphon_adapters.canary.model_files import ModelFiles
@@ -26,10 +27,7 @@ class CanaryAdapter:
 
     def inspect(self, spec: ModelSpec) -> Capability:
         """Read the model's files. Raises ConfigError for what is no such model, or a wish that it cannot meet."""
-        if spec.task is not Task.ASR:
-            raise ConfigError(f"model '{spec.id}': task must be asr, a Canary model does nothing else")
-        if spec.device != "cpu":
-            raise ConfigError(f"model '{spec.id}': device must be cpu")
+        require_task_on_cpu(spec, Task.ASR, "a Canary model does nothing else")
         if spec.session_options:
             raise ConfigError(f"model '{spec.id}': Canary takes no session_options")
         files = _files(spec)

@@ -9,6 +9,7 @@ from antiphon.vocabulary.tasks import Mode, Task
 from antiphon_adapters.nemotron_diar.model_files import ModelFiles, read_model
 from antiphon_adapters.nemotron_diar.profile import SAMPLE_RATE
 from antiphon_adapters.nemotron_diar.session import FAMILY, NemotronDiarSession
+from antiphon_adapters.wishes import require_task_on_cpu
 
 if TYPE_CHECKING:
     from antiphon_adapters.nemotron_diar.network import Network
@@ -24,10 +25,7 @@ class NemotronDiarAdapter:
 
     def inspect(self, spec: ModelSpec) -> Capability:
         """Read the model's header. Raises ConfigError for what is no such model, or a wish that it cannot meet."""
-        if spec.task is not Task.DIAR:
-            raise ConfigError(f"model '{spec.id}': task must be diar, such a model does nothing else")
-        if spec.device != "cpu":
-            raise ConfigError(f"model '{spec.id}': device must be cpu")
+        require_task_on_cpu(spec, Task.DIAR, "such a model does nothing else")
         if spec.load_options:
             raise ConfigError(f"model '{spec.id}': nemotron_diar takes no load_options")
         files = _files(spec)

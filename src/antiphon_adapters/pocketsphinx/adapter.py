@@ -1,11 +1,11 @@
 """The family `pocketsphinx`: what a model can do, and how it comes into memory."""
 
 from antiphon.ports.adapter import LoadedModel
-from antiphon.vocabulary.errors import ConfigError
 from antiphon.vocabulary.spec import Capability, ModelSpec
 from antiphon.vocabulary.tasks import Mode, Task
 from antiphon_adapters.pocketsphinx.model_files import read_model, read_pronunciations
 from antiphon_adapters.pocketsphinx.session import FAMILY, SAMPLE_RATE, PocketsphinxSession, Weights
+from antiphon_adapters.wishes import require_no_options, require_task_on_cpu
 
 DICTIONARY_FACTOR = 8
 """How many times its size on disk the dictionary takes in memory, about, with a decoder at work."""
@@ -18,14 +18,8 @@ class PocketsphinxAdapter:
 
     def inspect(self, spec: ModelSpec) -> Capability:
         """Look for the model's files. Raises ConfigError where one is missing, or for a wish that cannot be met."""
-        if spec.task is not Task.ALIGN:
-            raise ConfigError(f"model '{spec.id}': task must be align, PocketSphinx does nothing else here")
-        if spec.device != "cpu":
-            raise ConfigError(f"model '{spec.id}': device must be cpu")
-        for field, given in (("load_options", spec.load_options), ("session_options", spec.session_options)):
-            if given:
-                names = ", ".join(sorted(given))
-                raise ConfigError(f"model '{spec.id}': unknown {field} {names}; PocketSphinx takes none")
+        require_task_on_cpu(spec, Task.ALIGN, "PocketSphinx does nothing else here")
+        require_no_options(spec, "PocketSphinx")
         return Capability(
             tasks=frozenset({Task.ALIGN}),
             modes=frozenset({Mode.OFFLINE}),

@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING
 
 from antiphon.ports.adapter import LoadedModel
-from antiphon.vocabulary.errors import ConfigError
 from antiphon.vocabulary.spec import Capability, ModelSpec
 from antiphon.vocabulary.tasks import Mode, Task
 from antiphon_adapters.silero.model_files import read_network
 from antiphon_adapters.silero.network import SAMPLE_RATE, open_network
 from antiphon_adapters.silero.session import FAMILY, OPTIONS, SileroVadSession
+from antiphon_adapters.wishes import require_no_options, require_task_on_cpu
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -24,13 +24,8 @@ class SileroVadAdapter:
 
     def inspect(self, spec: ModelSpec) -> Capability:
         """Look for the network. Raises ConfigError where it is missing, or for a wish that cannot be met."""
-        if spec.task is not Task.VAD:
-            raise ConfigError(f"model '{spec.id}': task must be vad, a Silero detector does nothing else")
-        if spec.device != "cpu":
-            raise ConfigError(f"model '{spec.id}': device must be cpu")
-        for field, given in (("load_options", spec.load_options), ("session_options", spec.session_options)):
-            if given:
-                raise ConfigError(f"model '{spec.id}': unknown {field} {', '.join(sorted(given))}; Silero takes none")
+        require_task_on_cpu(spec, Task.VAD, "a Silero detector does nothing else")
+        require_no_options(spec, "Silero")
         return Capability(
             tasks=frozenset({Task.VAD}),
             modes=frozenset(Mode),

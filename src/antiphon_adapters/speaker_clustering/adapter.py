@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from antiphon.ports.adapter import LoadedModel
-from antiphon.vocabulary.errors import ConfigError
 from antiphon.vocabulary.spec import Capability, ModelSpec
 from antiphon.vocabulary.tasks import Mode, Task
 from antiphon_adapters.silero.network import SAMPLE_RATE, open_network
@@ -11,6 +10,7 @@ from antiphon_adapters.speaker_clustering.checkpoint import read_tensors
 from antiphon_adapters.speaker_clustering.encoder import write_encoder
 from antiphon_adapters.speaker_clustering.model_files import CHECKPOINT_NAME, ENCODER_NAME, read_model
 from antiphon_adapters.speaker_clustering.session import FAMILY, OPTIONS, SpeakerClusteringSession, Weights
+from antiphon_adapters.wishes import require_no_options, require_task_on_cpu
 
 LIBRARY_BYTES = 64 * 2**20
 """What the engine adds to the weights: its libraries, at a process's first model."""
@@ -23,14 +23,8 @@ class SpeakerClusteringAdapter:
 
     def inspect(self, spec: ModelSpec) -> Capability:
         """Look for both networks. Raises ConfigError where one is missing, or for a wish that cannot be met."""
-        if spec.task is not Task.DIAR:
-            raise ConfigError(f"model '{spec.id}': task must be diar, speaker clustering does nothing else")
-        if spec.device != "cpu":
-            raise ConfigError(f"model '{spec.id}': device must be cpu")
-        for field, given in (("load_options", spec.load_options), ("session_options", spec.session_options)):
-            if given:
-                names = ", ".join(sorted(given))
-                raise ConfigError(f"model '{spec.id}': unknown {field} {names}; speaker clustering takes none")
+        require_task_on_cpu(spec, Task.DIAR, "speaker clustering does nothing else")
+        require_no_options(spec, "speaker clustering")
         return Capability(
             tasks=frozenset({Task.DIAR}),
             modes=frozenset(Mode),

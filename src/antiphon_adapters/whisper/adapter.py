@@ -8,6 +8,7 @@ from antiphon_adapters.whisper.decoding import Weights
 from antiphon_adapters.whisper.listening import SAMPLE_RATE
 from antiphon_adapters.whisper.model_files import read_model
 from antiphon_adapters.whisper.session import FAMILY, OPTIONS, WhisperSession
+from antiphon_adapters.wishes import require_task_on_cpu
 
 COMPUTE_TYPES = ("int8", "int8_float32", "float32")
 """How the weights are held and multiplied on a CPU; the first is the default."""
@@ -23,10 +24,7 @@ class WhisperAdapter:
 
     def inspect(self, spec: ModelSpec) -> Capability:
         """Read the model's files. Raises ConfigError for what is no such model, or a wish that it cannot meet."""
-        if spec.task is not Task.ASR:
-            raise ConfigError(f"model '{spec.id}': task must be asr, a Whisper model does nothing else")
-        if spec.device != "cpu":
-            raise ConfigError(f"model '{spec.id}': device must be cpu")
+        require_task_on_cpu(spec, Task.ASR, "a Whisper model does nothing else")
         if spec.session_options:
             raise ConfigError(f"model '{spec.id}': Whisper takes no session_options")
         _compute_type(spec)
