@@ -68,7 +68,8 @@ class Assembly:
         """The HTTP application over these services; `names` as in AccessRules: for callers of this machine alone."""
         config = self.config
         limits = HttpLimits(config.max_request_body_bytes, config.max_text_chars, config.allowed_audio_roots)
-        return create_app(self.services, limits, AccessRules(config.api_keys, config.origins(), names))
+        access = AccessRules(config.api_keys, config.origins(), names)
+        return create_app(self.services, limits, access, config.speech_format)
 
     async def close(self) -> None:
         """End the installs, let the admitted work end, and free the models."""

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from antiphon.config import ServerConfig, build_config
+from antiphon.ports.codec import AudioFormat
 from antiphon.vocabulary.spec import LiveLimits, ModelSpec, Registration
 from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Mode, Task
@@ -32,6 +33,7 @@ def test_an_empty_object_takes_every_default(load: Load) -> None:
         "load_timeout_ms": 0,
         "teardown_timeout_ms": 0,
         "max_text_chars": 100_000,
+        "speech_format": AudioFormat.WAV,
         "max_audio_seconds": 14_400,
         "max_request_body_bytes": 536_870_912,
         "max_pending_audio_mb": 1024,
@@ -198,6 +200,7 @@ def test_other_slots_are_refused_with_parallel_jobs(
         ("busy_timeout_ms", "5", "wanted whole milliseconds, 0 or more (0 = no bound); found '5'"),
         ("busy_timeout_ms", 2**53, f"wanted whole milliseconds, 0 or more (0 = no bound); found {2**53}"),
         ("max_text_chars", 0, "wanted an integer, 1 or more; found 0"),
+        ("speech_format", "ogg", "wanted one of wav, mp3, opus, flac, aac, pcm; found 'ogg'"),
         ("max_audio_seconds", 0.5, "wanted an integer, 1 or more; found 0.5"),
         ("max_request_body_bytes", "512M", "wanted an integer, 1 or more; found '512M'"),
         ("max_pending_audio_mb", False, "wanted an integer, 1 or more; found false"),

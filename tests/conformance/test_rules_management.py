@@ -26,6 +26,7 @@ OTHER = {
     ("GET", "/v1/models"),
     ("GET", "/v1/models/{model_id}"),
     ("GET", "/v1/status"),
+    ("GET", "/v1/audio/models"),
     ("GET", "/v1/audio/voices"),
     ("POST", "/v1/audio/speech"),
     ("POST", "/v1/audio/transcriptions"),

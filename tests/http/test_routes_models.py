@@ -33,7 +33,8 @@ def test_health_counts_the_models(server):
 
 
 @pytest.mark.parametrize(
-    "path", ["/health", "/v1/models", "/v1/models/tts", "/v1/status", "/v1/audio/voices?model=tts"]
+    "path",
+    ["/health", "/v1/models", "/v1/models/tts", "/v1/status", "/v1/audio/models", "/v1/audio/voices?model=tts"],
 )
 def test_head_is_get_without_the_body(server, path):
     got, headed = server.client.get(path), server.client.head(path)
@@ -213,6 +214,7 @@ def test_the_openapi_document_lists_the_routes(server):
         "POST /v1/tasks/stream",
         "POST /v1/tasks/batch",
         "POST /v1/batches/transcriptions",
+        "GET /v1/audio/models",
         "GET /v1/audio/voices",
         "GET /v1/status",
         "POST /v1/tasks/unload_models",

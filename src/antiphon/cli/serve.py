@@ -39,6 +39,10 @@ def serve(
     load_timeout_ms: Annotated[int | None, typer.Option(help="0 = no limit.", rich_help_panel=_FLAGS)] = None,
     teardown_timeout_ms: Annotated[int | None, typer.Option(help="0 = no limit.", rich_help_panel=_FLAGS)] = None,
     max_text_chars: Annotated[int | None, typer.Option(rich_help_panel=_FLAGS)] = None,
+    speech_format: Annotated[
+        str | None,
+        typer.Option(help="What speech is answered in, unless asked: wav by default.", rich_help_panel=_FLAGS),
+    ] = None,
     max_audio_seconds: Annotated[int | None, typer.Option(rich_help_panel=_FLAGS)] = None,
     max_request_body_bytes: Annotated[int | None, typer.Option(rich_help_panel=_FLAGS)] = None,
     max_pending_audio_mb: Annotated[int | None, typer.Option(rich_help_panel=_FLAGS)] = None,
@@ -95,6 +99,7 @@ def serve(
         "load_timeout_ms": load_timeout_ms,
         "teardown_timeout_ms": teardown_timeout_ms,
         "max_text_chars": max_text_chars,
+        "speech_format": speech_format,
         "max_audio_seconds": max_audio_seconds,
         "max_request_body_bytes": max_request_body_bytes,
         "max_pending_audio_mb": max_pending_audio_mb,

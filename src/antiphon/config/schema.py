@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, fi
 
 from antiphon.config.paths import absolute_path, existing_path, folder_path
 from antiphon.config.wording import shown
+from antiphon.ports.codec import AudioFormat
 from antiphon.vocabulary.spec import MAX_SLOTS, LiveLimits, ModelSpec, Registration
 from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Mode, Task
@@ -207,6 +208,9 @@ class ServerConfig(BaseModel):
     load_timeout_ms: _Limit = 0
     teardown_timeout_ms: _Limit = 0
     max_text_chars: _Positive = 100_000
+    speech_format: AudioFormat = Field(
+        default=AudioFormat.WAV, strict=False, description=f"one of {', '.join(AudioFormat)}"
+    )
     max_audio_seconds: _Positive = 14_400
     max_request_body_bytes: _Positive = 512 * 1024 * 1024
     max_pending_audio_mb: _Positive = 1024

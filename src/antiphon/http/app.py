@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from antiphon import __version__
 from antiphon.http.access import AccessRules, install_access
+from antiphon.http.base_url import JoinBaseUrl
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import ERROR_SCHEMA, install
 from antiphon.http.routes.alignments import add_alignment_routes
@@ -17,6 +18,7 @@ from antiphon.http.routes.realtime import add_realtime_routes
 from antiphon.http.routes.speech import add_speech_routes
 from antiphon.http.routes.tasks import add_task_routes
 from antiphon.http.routes.transcriptions import add_transcription_routes
+from antiphon.ports.codec import AudioFormat
 from antiphon.service.alignment import AlignmentService
 from antiphon.service.models import ModelService
 from antiphon.service.packages import PackageService
@@ -53,8 +55,16 @@ class HttpLimits:
 _OPEN = AccessRules()
 
 
-def create_app(services: Services, limits: HttpLimits, access: AccessRules = _OPEN) -> FastAPI:
-    """Build the application. It owns nothing: whoever made the services starts and closes their runtime."""
+def create_app(
+    services: Services,
+    limits: HttpLimits,
+    access: AccessRules = _OPEN,
+    speech_format: AudioFormat = AudioFormat.WAV,
+) -> FastAPI:
+    """Build the application. It owns nothing: whoever made the services starts and closes their runtime.
+
+    `speech_format` is what speech is answered in where a request does not say.
+    """
     app = FastAPI(
         title="antiphon",
         version=__version__,
@@ -65,7 +75,7 @@ def create_app(services: Services, limits: HttpLimits, access: AccessRules = _OP
     body_bytes, roots = limits.max_request_body_bytes, limits.allowed_audio_roots
     text_bytes = min(body_bytes, limits.max_text_chars * _BYTES_PER_CHARACTER + _TEXT_BODY_SLACK_BYTES)
     # On the application's own router: an included one is matched in a second round. What is asked most comes first.
-    add_speech_routes(app.router, services.speech, text_bytes)
+    add_speech_routes(app.router, services.speech, text_bytes, speech_format)
     add_transcription_routes(app.router, services.transcription, body_bytes, roots)
     add_alignment_routes(app.router, services.alignment, body_bytes)
     add_live_routes(app.router, services.transcription)
@@ -75,6 +85,7 @@ def create_app(services: Services, limits: HttpLimits, access: AccessRules = _OP
     add_management_routes(app.router, services.models)
     add_package_routes(app.router, services.models, services.packages)
     install(app)
+    app.add_middleware(JoinBaseUrl)
     install_access(app, access)
     app.add_middleware(DrainUnreadBodies, limit_bytes=body_bytes)  # outermost: it sees every refusal
     return app

@@ -1,5 +1,7 @@
 """What there is and how it stands: `/health`, `/v1/models`, `/v1/status` and the voices. None waits on a model."""
 
+from collections.abc import Iterator, Sequence
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -9,7 +11,7 @@ from antiphon.http.routing import get
 from antiphon.http.streaming import json_answer
 from antiphon.runtime.api import ModelStatus, ModelView
 from antiphon.service.models import ModelService
-from antiphon.vocabulary.errors import InvalidRequest
+from antiphon.vocabulary.tasks import Task
 
 
 def add_model_routes(router: APIRouter, service: ModelService) -> None:
@@ -23,10 +25,9 @@ def add_model_routes(router: APIRouter, service: ModelService) -> None:
     @get(router, "/v1/models")
     async def models() -> Response:
         """All models, in OpenAI's list, then their aliases: clients offer what they find there."""
-        views = service.views()
-        names = [(view, name) for view in views for name in view.registration.aliases]
-        data = [model_json(view) for view in views] + [model_json(view, name) for view, name in names]
-        return json_answer({"object": "list", "data": data})
+        return json_answer(
+            {"object": "list", "data": [model_json(view, name) for view, name in _names(service.views())]}
+        )
 
     @get(router, "/v1/models/{model_id:path}")
     async def model(model_id: str) -> Response:
@@ -38,14 +39,34 @@ def add_model_routes(router: APIRouter, service: ModelService) -> None:
         """Every model with its leases and its queue, all at one moment."""
         return json_answer({"models": [status_json(status) for status in service.status()]})
 
+    @get(router, "/v1/audio/models")
+    async def speaking_models() -> Response:
+        """The models that speak, for programs that let their users choose among those."""
+        named = _names(_that_speak(service.views()))
+        return json_answer({"object": "list", "models": [model_json(view, name) for view, name in named]})
+
     @get(router, "/v1/audio/voices")
     async def voices(request: Request) -> Response:
-        """The voices of a model."""
+        """The voices of a model, or without one those of all that speak."""
         model_id = request.query_params.get("model")
-        if not model_id:
-            raise InvalidRequest("model: the id of a model is wanted", param="model")
-        view = service.view(model_id)
-        return json_answer({"model": model_id, "voices": [{"id": name} for name in view.capability.voices]})
+        if model_id:
+            names = service.view(model_id).capability.voices
+            return json_answer({"model": model_id, "voices": [{"id": name, "name": name} for name in names]})
+        owners: dict[str, list[str]] = {}
+        for view in _that_speak(service.views()):
+            for voice in view.capability.voices:
+                owners.setdefault(voice, []).append(view.registration.spec.id)
+        return json_answer({"voices": [{"id": voice, "name": voice, "models": ids} for voice, ids in owners.items()]})
+
+
+def _that_speak(views: Sequence[ModelView]) -> Sequence[ModelView]:
+    return [view for view in views if view.registration.spec.task is Task.TTS]
+
+
+def _names(views: Sequence[ModelView]) -> Iterator[tuple[ModelView, str | None]]:
+    """Every name that a model has: the ids, then the aliases."""
+    yield from ((view, None) for view in views)
+    yield from ((view, alias) for view in views for alias in view.registration.aliases)
 
 
 def model_json(view: ModelView, name: str | None = None) -> dict[str, object]:

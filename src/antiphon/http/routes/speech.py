@@ -22,14 +22,17 @@ from antiphon.service.speech import SpeechOrder, SpeechService, SpeechStream
 from antiphon.vocabulary.errors import InvalidRequest
 
 
-def add_speech_routes(router: APIRouter, service: SpeechService, max_body_bytes: int) -> None:
-    """The routes that have text spoken."""
+def add_speech_routes(
+    router: APIRouter, service: SpeechService, max_body_bytes: int, unasked: AudioFormat = AudioFormat.WAV
+) -> None:
+    """The routes that have text spoken; `unasked` is how, where a request does not say."""
 
     @post(router, "/v1/audio/speech", operation(SpeechBody))
     async def speech(request: Request) -> Response:
         """Have a text spoken: whole, as raw chunks (`stream_format` "audio") or as events ("sse")."""
         body = await read_json(request, SpeechBody, max_body_bytes)
-        speech_format = choice(SpeechFormat, body.response_format, "response_format")
+        asked = body.response_format if "response_format" in body.model_fields_set else unasked
+        speech_format = choice(SpeechFormat, asked, "response_format")
         if speech_format is SpeechFormat.JSON and body.stream_format is not None:
             raise InvalidRequest(
                 "response_format json is a whole answer: it has no stream_format", param="response_format"
