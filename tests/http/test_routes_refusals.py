@@ -179,6 +179,13 @@ def test_a_bad_request_is_refused_and_harms_nothing(server, name):
     assert_unharmed(server.process, server.client, lambda: server.speak("the next good request"))
 
 
+@pytest.mark.parametrize("name", ["model_missing", "form_without_model", "form_with_an_empty_model"])
+def test_a_request_that_names_no_model_is_told_where_to_find_one(server, name):
+    refusal = assert_refused(server.client.post(**REFUSALS[name][0]), 400, param="model")
+
+    assert "GET /v1/models" in refusal.message
+
+
 @pytest.mark.parametrize("name", audio_assets.bad_audio())
 def test_a_file_that_is_no_audio_is_refused_and_harms_nothing(parallel_server, name):
     refused = parallel_server.transcribe(audio_assets.bad_audio()[name])

@@ -19,6 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from antiphon.vocabulary.errors import InvalidRequest, TooLarge, UnsupportedMediaType
 
 MAX_MESSAGE_CHARS = 300
+
+MODEL_WANTED = "the id of a model is wanted; GET /v1/models lists them"
+"""What is said of a request that names no model."""
 """A validator's message may quote its input; more than this of it is cut."""
 
 QUIET_S = 2.0
@@ -82,7 +85,9 @@ def parse_json(raw: bytes, model: type[M]) -> M:
         if faults[0]["type"] == "json_invalid":
             with suppress(ValueError, RecursionError):
                 _refuse_unfit(json.loads(raw), ())  # half of a surrogate pair is all that this parser takes besides
-        raise invalid_request(_place_of(faults[0], raw), faults[0]["msg"]) from exc
+        place = _place_of(faults[0], raw)
+        no_model = place == ("model",) and faults[0]["type"] == "missing"
+        raise invalid_request(place, MODEL_WANTED if no_model else faults[0]["msg"]) from exc
     _refuse_unfit(parsed, ())
     return parsed
 

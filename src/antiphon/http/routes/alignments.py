@@ -4,6 +4,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from antiphon.http.bodies import MODEL_WANTED, invalid_request
 from antiphon.http.fields import busy_timeout_ms, integer, run_timeout_ms
 from antiphon.http.multipart import Form, FormLimits, read_form
 from antiphon.http.presence import while_connected
@@ -34,7 +35,7 @@ def add_alignment_routes(router: APIRouter, service: AlignmentService, max_body_
 def _order(form: Form, request: Request) -> AlignmentOrder:
     model, text = form.one("model"), form.one("text")
     if not model:
-        raise InvalidRequest("model: the id of a model is wanted; GET /v1/models lists them", param="model")
+        raise invalid_request(("model",), MODEL_WANTED)
     if not text:
         raise InvalidRequest("text: what is said in the file is wanted", param="text")
     busy_ms = integer(form.one("busy_timeout_ms"), "busy_timeout_ms", 0, MAX_TIMEOUT_MS)

@@ -17,6 +17,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from antiphon.audio.limits import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ
 from antiphon.audio.raw import RawFormat, SampleFormat
 from antiphon.http.access import agreed_subprotocol
+from antiphon.http.bodies import MODEL_WANTED, invalid_request
 from antiphon.http.envelope import close_code, error_body
 from antiphon.http.fields import busy_timeout_ms, choice, integer, run_timeout_ms
 from antiphon.http.live import take_pace
@@ -81,7 +82,7 @@ def _call_of(asked: Request | WebSocket) -> _Call:
     query = asked.query_params
     model = query.get("model")
     if not model:
-        raise InvalidRequest("model: the id of a model is wanted; GET /v1/models lists them", param="model")
+        raise invalid_request(("model",), MODEL_WANTED)
     order = TranscriptionOrder(
         model=model,
         language=query.get("language") or None,

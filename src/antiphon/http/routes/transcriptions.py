@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from antiphon.http.bodies import is_json, media_type, read_json
+from antiphon.http.bodies import MODEL_WANTED, invalid_request, is_json, media_type, read_json
 from antiphon.http.fields import busy_timeout_ms, called, choice, integer, number, open_audio, run_timeout_ms, switch
 from antiphon.http.multipart import Form, FormLimits, read_form
 from antiphon.http.presence import while_connected
@@ -120,7 +120,7 @@ def _call_of_json(body: TranscriptionBody) -> _Call:
 def _call_of_form(form: Form) -> _Call:
     model = form.one("model")
     if not model:
-        raise InvalidRequest("model: the id of a model is wanted; GET /v1/models lists them", param="model")
+        raise invalid_request(("model",), MODEL_WANTED)
     return _call(
         TranscriptionOrder(
             model=model,
