@@ -22,11 +22,15 @@ RATE = 24_000
 
 @pytest.fixture(scope="module")
 def talk(engines):
-    """The talk as a speaker says it: 16-bit samples, with a moment of silence at its end."""
-    samples, rate = soundfile.read(io.BytesIO(engines.speak(TALK).content), dtype="float32")
+    """The talk as a speaker says it, with a moment of silence at its end."""
+    return spoken(engines, TALK) + bytes(2 * RATE)
+
+
+def spoken(engines, text):
+    """A text as 16-bit samples."""
+    samples, rate = soundfile.read(io.BytesIO(engines.speak(text).content), dtype="float32")
     frames = np.arange(0, len(samples), rate / RATE)
-    resampled = np.interp(frames, np.arange(len(samples)), samples)
-    return (np.append(resampled, np.zeros(RATE)) * 32767).astype("<i2").tobytes()
+    return (np.interp(frames, np.arange(len(samples)), samples) * 32767).astype("<i2").tobytes()
 
 
 def tenths(audio):
@@ -65,6 +69,32 @@ def test_the_official_realtime_client_hears_each_sentence_as_a_turn(engines, tal
             if event.type == "conversation.item.input_audio_transcription.completed":
                 heard.append(event)
     assert len(heard) >= 1
+
+
+@pytest.mark.parametrize(("silence_ms", "turns"), [(400, 2), (3000, 1)])
+def test_a_realtime_client_says_which_pause_ends_a_turn(engines, silence_ms, turns):
+    greeting, parting = (spoken(engines, text) for text in ("Good morning, my friend.", "See you in the evening."))
+    said = greeting + bytes(2 * RATE) + parting  # a second of silence between them
+    detection = {"type": "server_vad", "silence_duration_ms": silence_ms}
+    heard = []
+    with (
+        openai.OpenAI(base_url=f"{engines.process.url}/v1", api_key="any", max_retries=0) as client,
+        client.realtime.connect(model="whisper", extra_query={"intent": "transcription"}) as connection,
+    ):
+        connection.session.update(session={"type": "transcription", "audio": {"input": {"turn_detection": detection}}})
+        for piece in tenths(said):
+            connection.input_audio_buffer.append(audio=base64.b64encode(piece).decode())
+        connection.input_audio_buffer.commit()
+        connection.session.update(session={"type": "transcription"})  # it is answered once all of that has been
+        updates = 0
+        while updates < 2:
+            event = connection.recv()
+            assert event.type != "error", event
+            updates += event.type == "session.updated"
+            if event.type == "conversation.item.input_audio_transcription.completed":
+                heard.append(event.transcript)
+    assert len(heard) == turns
+    assert words_of(" ".join(heard)) == "good morning my friend see you in the evening"
 
 
 def test_a_live_transcript_is_the_one_of_an_upload(engines, talk):

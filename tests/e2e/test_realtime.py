@@ -134,6 +134,7 @@ def test_the_official_client_transcribes_turn_by_turn(client, server):
         assert updated.type == "session.updated"
         assert updated.session.audio.input.transcription.model == "asr"
         assert updated.session.audio.input.turn_detection.type == "server_vad"
+        assert updated.session.audio.input.turn_detection.silence_duration_ms == 400
 
         heard = []
         for _ in range(5):
@@ -244,6 +245,8 @@ def update(**audio_input):
      ('{"type": "input_audio_buffer.commit"}', None),
      ('{"type": "session.update", "session": {"type": "realtime"}}', "session.type"),
      (update(turn_detection={"type": "semantic_vad"}), "session.audio.input.turn_detection.type"),
+     (update(turn_detection={"type": "server_vad", "silence_duration_ms": -1}),
+      "session.audio.input.turn_detection.silence_duration_ms"),
      (update(format={"type": "audio/pcm", "rate": 16_000}), "session.audio.input.format.rate"),
      (update(transcription={"model": "nobody"}), "model"),
      (update(transcription={"language": "klingon"}), "language")],

@@ -84,6 +84,16 @@ def takes_option(model: BoundModel, name: str) -> bool:
     return any(option.name == name for option in model.capability.options)
 
 
+def nearest_value(model: BoundModel, name: str, wanted: int) -> int | None:
+    """The value of a whole-numbered option that comes nearest to a wish; None where the model has no such option."""
+    for option in model.capability.options:
+        if option.name == name:
+            low = wanted if option.minimum is None else math.ceil(option.minimum)
+            high = wanted if option.maximum is None else math.floor(option.maximum)
+            return min(max(wanted, low), high)
+    return None
+
+
 def _spec_of(name: str, capability: Capability, prefix: str) -> OptionSpec:
     for option in capability.options:
         if option.name == name:

@@ -8,7 +8,7 @@ from typing import BinaryIO, TypeVar
 from antiphon.ports.codec import Codec
 from antiphon.runtime.api import BatchInference, BoundModel, Inference, OpenStream, Runtime, Timing
 from antiphon.service.answers import LeasedAnswer
-from antiphon.service.binding import require_language, require_options, require_task, takes_option
+from antiphon.service.binding import nearest_value, require_language, require_options, require_task, takes_option
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.languages import base_language
@@ -20,6 +20,9 @@ T = TypeVar("T")
 WORD_TIMES = "word_timestamps"
 """The option that asks a model for the times of its words."""
 
+SILENCE = "silence_ms"
+"""The option that tells a model which pause ends an utterance."""
+
 LISTENERS = (Task.ASR, Task.DIAR)
 """What the models are for that tell while they listen."""
 
@@ -28,6 +31,8 @@ LISTENERS = (Task.ASR, Task.DIAR)
 class TranscriptionOrder:
     """What a client wants transcribed, without the audio. Units: `temperature` 0..1.
 
+    `silence_ms` is the pause that is to end an utterance of live audio: the model comes as near to it as it can, and
+    one that has a measure of its own keeps to that.
     `tasks` are those of the models that can answer it: for who speaks when, not every form of an answer has a place.
     """
 
@@ -36,6 +41,7 @@ class TranscriptionOrder:
     prompt: str | None = None
     temperature: float | None = None
     word_times: bool = False
+    silence_ms: int | None = None
     seed: int = 0
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     busy_timeout_ms: int | None = None
@@ -144,7 +150,12 @@ def _bind(order: TranscriptionOrder, model: BoundModel, request: TaskRequest) ->
     if order.word_times and not takes_option(model, WORD_TIMES):
         raise InvalidRequest("the model gives no times of words", param="timestamp_granularities")
     require_options(model, _named_options(order), prefix="")
-    return request
+    return _with_silence(order, model, request)
+
+
+def _with_silence(order: TranscriptionOrder, model: BoundModel, request: TaskRequest) -> TaskRequest:
+    silence_ms = None if order.silence_ms is None else nearest_value(model, SILENCE, order.silence_ms)
+    return request if silence_ms is None else replace(request, options={**request.options, SILENCE: silence_ms})
 
 
 def _named_options(order: TranscriptionOrder) -> dict[str, OptionValue]:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from pydantic import Field
+
 from antiphon.http.realtime.sound import PCM, WIRES, Wire
 from antiphon.http.schemas import Body
 from antiphon.service.transcription import TranscriptionOrder
@@ -15,16 +17,23 @@ from antiphon.vocabulary.errors import InvalidRequest
 
 SESSION_OBJECT = "realtime.transcription_session"
 
+MAX_SILENCE_MS = 3_600_000
+"""No pause is this long; a model's own bound is far below."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How audio is heard. `detects_turns` is false where the client itself says when a turn is over."""
+    """How audio is heard. `detects_turns` is false where the client itself says when a turn is over.
+
+    `silence_ms` is the pause that ends a turn; None leaves it to the model.
+    """
 
     model: str | None = None
     language: str | None = None
     prompt: str | None = None
     wire: Wire = PCM
     detects_turns: bool = True
+    silence_ms: int | None = None
 
     def order(self) -> TranscriptionOrder:
         """What is asked of the service; raises InvalidRequest where nobody has said of which model."""
@@ -33,7 +42,9 @@ class Settings:
                 "no model is set; session.update names it, or the query of the connection does",
                 param="session.audio.input.transcription.model",
             )
-        return TranscriptionOrder(model=self.model, language=self.language, prompt=self.prompt)
+        return TranscriptionOrder(
+            model=self.model, language=self.language, prompt=self.prompt, silence_ms=self.silence_ms
+        )
 
 
 class Transcription(Body):
@@ -45,9 +56,10 @@ class Transcription(Body):
 
 
 class TurnDetection(Body):
-    """Only the model itself finds turns; the numbers that clients may add are its own."""
+    """Only the model itself finds turns; of the numbers that clients may add it knows one."""
 
     type: Literal["server_vad"]
+    silence_duration_ms: int | None = Field(default=None, ge=0, le=MAX_SILENCE_MS)
 
 
 class AudioForm(Body):
@@ -95,7 +107,7 @@ def updated(settings: Settings, update: SessionUpdate) -> Settings:
     if "transcription" in asked.model_fields_set:
         settings = _transcribing(settings, asked.transcription)
     if "turn_detection" in asked.model_fields_set:
-        settings = replace(settings, detects_turns=asked.turn_detection is not None)
+        settings = _detecting(settings, asked.turn_detection)
     return settings
 
 
@@ -107,7 +119,7 @@ def updated_as_of_old(settings: Settings, update: OldSessionUpdate) -> Settings:
     if "input_audio_transcription" in update.model_fields_set:
         settings = _transcribing(settings, update.input_audio_transcription)
     if "turn_detection" in update.model_fields_set:
-        settings = replace(settings, detects_turns=update.turn_detection is not None)
+        settings = _detecting(settings, update.turn_detection)
     return settings
 
 
@@ -149,6 +161,12 @@ def _transcribing(settings: Settings, asked: Transcription | None) -> Settings:
     return replace(settings, **given)
 
 
+def _detecting(settings: Settings, asked: TurnDetection | None) -> Settings:
+    if asked is None:
+        return replace(settings, detects_turns=False, silence_ms=None)
+    return replace(settings, detects_turns=True, silence_ms=asked.silence_duration_ms)
+
+
 def _transcription_json(settings: Settings) -> Mapping[str, object] | None:
     if settings.model is None:
         return None
@@ -156,4 +174,7 @@ def _transcription_json(settings: Settings) -> Mapping[str, object] | None:
 
 
 def _turn_detection_json(settings: Settings) -> Mapping[str, object] | None:
-    return {"type": "server_vad"} if settings.detects_turns else None
+    if not settings.detects_turns:
+        return None
+    silence = {} if settings.silence_ms is None else {"silence_duration_ms": settings.silence_ms}
+    return {"type": "server_vad", **silence}
