@@ -94,11 +94,12 @@ def test_a_raw_stream_is_one_file_of_its_format_to_its_last_page(server, name):
     assert decoded(body).duration_s >= FRAMES / 16_000 - 1e-3
 
 
-def test_the_deltas_of_a_compressed_stream_are_one_file(server):
-    fields = {"stream_format": "sse", "response_format": "flac"}
-    *deltas, _, _ = events_of(streamed(server, "compressed", **fields)[2].decode())
+@pytest.mark.parametrize("name", ["wav", "pcm", *ENCODED])
+def test_the_deltas_of_a_stream_are_what_the_raw_stream_is(server, name):
+    *deltas, _, _ = events_of(streamed(server, "deltas", stream_format="sse", response_format=name)[2].decode())
 
-    assert decoded(b"".join(base64.b64decode(delta["audio"]) for delta in deltas)).frames == FRAMES
+    joined = b"".join(base64.b64decode(delta["audio"]) for delta in deltas)
+    assert joined == streamed(server, "deltas", stream_format="audio", response_format=name)[2]
 
 
 def test_json_holds_a_wav(server):
