@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 
 import pytest
 
@@ -14,14 +13,6 @@ CLIP_BASE64 = base64.b64encode(CLIP).decode()
 
 def post_json(server, **fields):
     return server.client.post(TRANSCRIPTIONS, json={"model": "asr", "audio": CLIP_BASE64, **fields})
-
-
-@pytest.fixture
-def clip_path(parallel_server):
-    """A file below the folder that clients may name files of."""
-    path = parallel_server.process.folder / "clips" / "clip.wav"
-    path.write_bytes(CLIP)
-    return path
 
 
 def test_json_is_the_default(server):
@@ -70,38 +61,6 @@ def test_a_json_body_carries_base64(server):
 
 def test_a_json_body_carries_base64_in_an_object(server):
     assert post_json(server, audio={"data": CLIP_BASE64}).status_code == 200
-
-
-def test_a_json_body_names_a_file_below_an_allowed_folder(parallel_server, clip_path):
-    assert post_json(parallel_server, audio={"path": str(clip_path)}).status_code == 200
-
-
-def test_no_file_may_be_named_where_no_folder_is_allowed(serial_server, clip_path):
-    assert_refused(post_json(serial_server, audio={"path": str(clip_path)}), 403, param="audio.path")
-
-
-@pytest.mark.parametrize(
-    "path", ["/etc/hostname", "/etc/no-such", "/dev/zero", "clips/../server.json", "\0", "", "/", "link", "pipe"]
-)
-def test_paths_outside_are_refused_in_the_same_words_whether_or_not_there_is_a_file(parallel_server, clip_path, path):
-    if path == "link":
-        link = clip_path.with_name("link.wav")
-        link.unlink(missing_ok=True)
-        link.symlink_to("/etc/hostname")
-        path = str(link)
-    elif path == "pipe":
-        pipe = clip_path.with_name("pipe.wav")
-        pipe.unlink(missing_ok=True)
-        os.mkfifo(pipe)
-        path = str(pipe)
-
-    refused = post_json(parallel_server, audio={"path": path})
-
-    if "\0" in path:
-        assert_refused(refused, 400, param="audio.path")
-    else:
-        refusal = assert_refused(refused, 403, param="audio.path")
-        assert refusal.message == "audio.path: there is no file that may be read at this path"
 
 
 def test_a_stream_has_deltas_whose_sum_is_the_text_of_done(server):
