@@ -1,4 +1,4 @@
-"""Live transcription on a real server, over HTTP and WebSocket: both directions at once, and every way to end."""
+"""Live transcription on a real server, over HTTP and WebSocket: both directions at once, every way to end (LIV-01)."""
 
 import json
 import random

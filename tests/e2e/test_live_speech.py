@@ -97,6 +97,15 @@ def test_a_realtime_client_says_which_pause_ends_a_turn(engines, silence_ms, tur
     assert words_of(" ".join(heard)) == "good morning my friend see you in the evening"
 
 
+def test_who_speaks_in_the_right_channel_alone_is_heard(engines):  # AUD-07
+    said = np.frombuffer(spoken(engines, "Good morning, my friend."), "<i2")
+    with live_client(engines.process.url, model="whisper", sample_rate=RATE, channels=2) as client:
+        client.say(np.column_stack([np.zeros_like(said), said]).tobytes())
+        client.end()
+        done = client.events()[-2]
+    assert words_of(done["text"]) == "good morning my friend"
+
+
 def test_a_live_transcript_is_the_one_of_an_upload(engines, talk):
     with live_client(engines.process.url, model="whisper", sample_rate=RATE) as client:
         client.say(talk)

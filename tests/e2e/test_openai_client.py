@@ -75,7 +75,7 @@ def test_streamed_events_carry_the_speech(client, engines, base):
     assert b"".join(base64.b64decode(event["audio"]) for event in events[:-1]) == base[44:]
 
 
-def test_a_streamed_transcript_adds_up(client, base):
+def test_a_streamed_transcript_adds_up(client, base):  # API-02
     whole = client.audio.transcriptions.create(model="whisper", file=("a.wav", base))
 
     events = list(client.audio.transcriptions.create(model="whisper", file=("a.wav", base), stream=True))
@@ -86,7 +86,7 @@ def test_a_streamed_transcript_adds_up(client, base):
     assert "".join(event.delta for event in deltas) == done.text == whole.text
 
 
-def test_verbose_json_has_words_within_the_duration(client, engines, base):
+def test_verbose_json_has_words_within_the_duration(client, engines, base):  # API-01
     heard = client.audio.transcriptions.create(
         model="whisper",
         file=("a.wav", base),
@@ -101,6 +101,13 @@ def test_verbose_json_has_words_within_the_duration(client, engines, base):
     assert words_of(" ".join(segment.text for segment in heard.segments)) == words_of(engines.SENTENCE)
     for item in (*heard.words, *heard.segments):
         assert 0 <= item.start <= item.end <= heard.duration
+
+
+@pytest.mark.parametrize("name", ["timestamp_granularities[]", "timestamp_granularities"])
+def test_words_that_are_asked_for_are_there_however_the_field_is_written(engines, base, name):  # API-01
+    heard = engines.transcribe(base, response_format="verbose_json", **{name: "word"}).json()
+
+    assert words_of(" ".join(word["word"] for word in heard["words"])) == words_of(engines.SENTENCE)
 
 
 def test_text_is_a_plain_string(client, engines, base):

@@ -1,4 +1,4 @@
-"""A request names a speaker by name or number, and an unknown one is refused before anything is spoken."""
+"""A request names a speaker by name or number, and an unknown one is refused before anything is spoken (TTS-10)."""
 
 from collections.abc import Callable
 from pathlib import Path

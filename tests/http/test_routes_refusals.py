@@ -137,7 +137,7 @@ REFUSALS = {
     "form_of_text_plain": (
         transcription(form(MODEL, FILE), {"content-type": "text/plain"}), 415, None, "unsupported_media_type"
     ),
-    # Fields of transcriptions (API-04, API-05)
+    # Fields of transcriptions (API-01, API-04, API-05)
     "language_unknown": (with_field("language", b"xx"), 400, "language", None),
     "language_no_utf8": (with_field("language", b"\xff"), 400, "language", None),
     "transcript_format_unknown": (with_field("response_format", b"xml"), 400, "response_format", None),
@@ -223,7 +223,7 @@ FILENAMES = [
 
 
 @pytest.mark.parametrize("filename", FILENAMES, ids=range(len(FILENAMES)))
-def test_the_name_of_an_upload_is_never_a_path(parallel_server, filename):
+def test_the_name_of_an_upload_is_never_a_path(parallel_server, filename):  # SEC-04
     content = form(MODEL, part("file", CLIP, filename))
 
     assert parallel_server.client.post(**transcription(content)).status_code == 200

@@ -63,7 +63,7 @@ def test_a_json_body_carries_base64_in_an_object(server):
     assert post_json(server, audio={"data": CLIP_BASE64}).status_code == 200
 
 
-def test_a_stream_has_deltas_whose_sum_is_the_text_of_done(server):
+def test_a_stream_has_deltas_whose_sum_is_the_text_of_done(server):  # API-02
     answer = server.transcribe(stream="true", prompt="piece by piece")
 
     assert answer.headers["content-type"] == "text/event-stream"

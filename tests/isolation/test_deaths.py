@@ -1,4 +1,4 @@
-"""Workers that die, whatever they are at: the server, the queue and the neighbours go on (over real HTTP)."""
+"""Workers that die, whatever they are at: the server, the queue and the neighbours go on, over HTTP (DIS-05)."""
 
 import json
 
