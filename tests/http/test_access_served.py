@@ -81,7 +81,7 @@ def test_health_answers_without_a_key(guarded):
     assert client.get("/health").json() == {"status": "ok", "models": 1}
 
 
-@pytest.mark.parametrize("path", ["/v1/models", "/v1/status", "/openapi.json", "/docs", "/nowhere"])
+@pytest.mark.parametrize("path", ["/v1/models", "/v1//models", "/v1/status", "/openapi.json", "/docs", "/nowhere"])
 def test_nothing_else_does(guarded, path):
     _, client = guarded
     answer = client.get(path)
