@@ -19,10 +19,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from antiphon.vocabulary.errors import InvalidRequest, TooLarge, UnsupportedMediaType
 
 MAX_MESSAGE_CHARS = 300
+"""A validator's message may quote its input; more than this of it is cut."""
 
 MODEL_WANTED = "the id of a model is wanted; GET /v1/models lists them"
 """What is said of a request that names no model."""
-"""A validator's message may quote its input; more than this of it is cut."""
 
 QUIET_S = 2.0
 """How long `drain` waits for a client that sends nothing more, in seconds."""
