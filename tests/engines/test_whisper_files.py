@@ -47,13 +47,21 @@ def test_a_model_tells_its_languages_and_its_size(folder: Path) -> None:
         "vad_filter",
         "silence_ms",
         "step_ms",
+        "target_language",
     }
+
+
+def test_a_model_of_many_languages_translates_into_english_alone(folder: Path) -> None:
+    options = {option.name: option.choices for option in WhisperAdapter().inspect(spec_of(folder)).options}
+    assert options["target_language"] == ("en",)
 
 
 def test_a_smaller_vocabulary_is_english_alone(folder: Path) -> None:
     (folder / "vocabulary.json").unlink()
     (folder / "vocabulary.txt").write_text("\n".join(tokens(51864)) + "\n", encoding="utf-8")
-    assert WhisperAdapter().inspect(spec_of(folder)).languages == ("en",)
+    capability = WhisperAdapter().inspect(spec_of(folder))
+    assert capability.languages == ("en",)
+    assert "target_language" not in {option.name for option in capability.options}
 
 
 @pytest.mark.parametrize("name", ["model.bin", "config.json", "tokenizer.json", "vocabulary.json"])

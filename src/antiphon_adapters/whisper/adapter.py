@@ -7,7 +7,7 @@ from antiphon.vocabulary.tasks import Mode, Task
 from antiphon_adapters.whisper.decoding import Weights
 from antiphon_adapters.whisper.listening import SAMPLE_RATE
 from antiphon_adapters.whisper.model_files import read_model
-from antiphon_adapters.whisper.session import FAMILY, OPTIONS, WhisperSession
+from antiphon_adapters.whisper.session import FAMILY, WhisperSession, options_of
 from antiphon_adapters.wishes import require_task_on_cpu
 
 COMPUTE_TYPES = ("int8", "int8_float32", "float32")
@@ -18,7 +18,7 @@ LIBRARY_BYTES = 32 * 2**20
 
 
 class WhisperAdapter:
-    """Transcription with Whisper models in CTranslate2's format, on the CPU."""
+    """Transcription and translation with Whisper models in CTranslate2's format, on the CPU."""
 
     family = FAMILY
 
@@ -34,7 +34,7 @@ class WhisperAdapter:
             modes=frozenset(Mode),
             sample_rate=SAMPLE_RATE,
             weight_bytes=files.weight_bytes + LIBRARY_BYTES,
-            options=OPTIONS,
+            options=options_of(files),
             languages=files.languages,
         )
 

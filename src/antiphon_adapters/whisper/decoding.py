@@ -31,6 +31,8 @@ class Manner:
     temperature: float
     beam_size: int
     word_timestamps: bool
+    translate: bool
+    """Whether English is written, whatever is spoken."""
 
 
 class Decoding:
@@ -55,6 +57,7 @@ class Decoding:
         segments, info = model.transcribe(
             passage.speech,
             language=language,
+            task="translate" if self._manner.translate else "transcribe",
             initial_prompt=self._manner.prompt,
             beam_size=self._manner.beam_size,
             # One temperature: faster-whisper's default retries at higher ones, whose draws no seed can repeat.

@@ -12,6 +12,7 @@ from antiphon_adapters.silero.network import SpeechDetector
 from antiphon_adapters.whisper.decoding import Decoding, Manner, Weights
 from antiphon_adapters.whisper.listening import SAMPLE_RATE, passages
 from antiphon_adapters.whisper.live import LiveTranscription, Pace
+from antiphon_adapters.whisper.model_files import ModelFiles
 from antiphon_adapters.whisper.transcript import Transcript
 
 FAMILY = "whisper"
@@ -28,6 +29,17 @@ OPTIONS = (
     OptionSpec("silence_ms", "integer", "Live: how long a pause ends an utterance; the default is 600.", 200, 5000),
     OptionSpec("step_ms", "integer", "Live: how much more speech each guess takes in; default 500.", 200, 10000),
 )
+
+
+TRANSLATION = OptionSpec(
+    "target_language", "string", "The language to write; by default the one that is spoken.", choices=("en",)
+)
+"""Whisper translates into English alone, and a model that knows no other language has nothing to translate."""
+
+
+def options_of(files: ModelFiles) -> tuple[OptionSpec, ...]:
+    """What a request may ask of this model."""
+    return (*OPTIONS, TRANSLATION) if files.multilingual else OPTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +65,7 @@ class WhisperSession:
     def __init__(self, weights: Weights, mode: Mode) -> None:
         self.mode = mode
         self._weights: Weights | None = weights
-        self._options = OptionReader(OPTIONS)
+        self._options = OptionReader(options_of(weights.files))
 
     def clone(self) -> "WhisperSession":
         """Open another slot over the same weights."""
@@ -114,6 +126,7 @@ class WhisperSession:
             temperature=options.number(request, "temperature", 0.0),
             beam_size=options.integer(request, "beam_size", 1),
             word_timestamps=options.boolean(request, "word_timestamps", default=False),
+            translate=files.multilingual and options.choice(request, "target_language", "") == "en",
         )
         return _Hearing(
             manner=manner,
