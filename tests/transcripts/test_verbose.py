@@ -60,6 +60,12 @@ def test_words_come_when_they_are_asked_for_and_never_end_before_they_start() ->
     ]
 
 
+@pytest.mark.parametrize("spoken", ["de", None])
+def test_a_translation_is_english_whatever_was_spoken(spoken: str | None) -> None:
+    body = verbose_json(TaskResult(text="x", language=spoken), 1.0, "translate", frozenset())
+    assert (body["task"], body["language"]) == ("translate", "english")
+
+
 def test_silence_has_empty_text_and_empty_lists() -> None:
     assert verbose_json(SILENCE, 6.0, "transcribe", frozenset({"segment", "word"})) == {
         "task": "transcribe",

@@ -1,9 +1,10 @@
 """Where things lie in a recording, as JSON values and as lines of text; what the things are is not known here."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from antiphon.transcripts.clock import Span, span_ms
-from antiphon.vocabulary.tasks import OptionValue, Word
+from antiphon.vocabulary.tasks import OptionValue, TaskResult, Word
 
 
 def span_json(span: Span, rate: int) -> dict[str, OptionValue]:
@@ -20,6 +21,17 @@ def span_json(span: Span, rate: int) -> dict[str, OptionValue]:
 def word_json(word: Word, rate: int) -> dict[str, OptionValue]:
     """A word and where it is; no confidence is null."""
     return {"word": word.text, **span_json(word, rate), "confidence": word.confidence}
+
+
+def details_json(result: TaskResult) -> dict[str, OptionValue]:
+    """All that was found and where, in samples at `sample_rate`; what the model did not produce is empty, or null."""
+    return {
+        "language": result.language,
+        "segments": [asdict(segment) for segment in result.segments],
+        "words": [asdict(word) for word in result.words],
+        "speaker_turns": [asdict(turn) for turn in result.speaker_turns],
+        "sample_rate": result.sample_rate,
+    }
 
 
 def span_lines(labelled: Iterable[tuple[Span, str]], rate: int) -> str:

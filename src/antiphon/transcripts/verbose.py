@@ -15,14 +15,16 @@ def verbose_json(
 ) -> dict[str, OptionValue]:
     """Shape a transcript as `verbose_json` (https://platform.openai.com/docs/api-reference/audio/verbose-json-object).
 
-    Units: times in seconds, to the millisecond. `task` is "transcribe" or "translate". Segments are always there, words
+    Units: times in seconds, to the millisecond. `task` is "transcribe" or "translate", whose language is English, as
+    OpenAI says it: that of the text, whatever was spoken. Segments are always there, words
     when `granularities` has "word"; both are empty for silence. Every number is finite: 0 where the model said none.
     Raises ValueError for spans in a result without a sample rate.
     """
     rate = result.sample_rate or 0
+    language = "en" if task == "translate" else result.language
     body: dict[str, OptionValue] = {
         "task": task,
-        "language": language_name(result.language) if result.language else UNKNOWN_LANGUAGE,
+        "language": language_name(language) if language else UNKNOWN_LANGUAGE,
         "duration": round(max(0.0, _finite(duration_s)), 3),
         "text": result.text or "",
         "segments": [_segment(index, segment, rate) for index, segment in enumerate(result.segments)],

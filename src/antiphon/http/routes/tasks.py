@@ -19,6 +19,7 @@ from antiphon.http.streaming import SSE_END, EventResponse, event, json_answer
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.ports.codec import Encoded
 from antiphon.service.tasks import TaskBatch, TaskDone, TaskOrder, TaskService, TaskStream
+from antiphon.transcripts.spans import details_json
 from antiphon.vocabulary.tasks import (
     AudioDelta,
     Final,
@@ -161,15 +162,7 @@ def _render(done: TaskDone) -> Response:
 
 def result_json(result: TaskResult, audio: str | None) -> dict[str, object]:
     """A result as JSON, `audio` in base64; spans count samples, what the model did not produce is null or empty."""
-    return {
-        "text": result.text,
-        "audio": audio,
-        "language": result.language,
-        "segments": [asdict(segment) for segment in result.segments],
-        "words": [asdict(word) for word in result.words],
-        "speaker_turns": [asdict(turn) for turn in result.speaker_turns],
-        "sample_rate": result.sample_rate,
-    }
+    return {"text": result.text, "audio": audio, **details_json(result)}
 
 
 def _base64(encoded: Encoded | None) -> str | None:
