@@ -31,6 +31,8 @@ OTHER = {
     ("POST", "/v1/audio/speech"),
     ("POST", "/v1/audio/transcriptions"),
     ("POST", "/v1/audio/transcriptions/live"),
+    ("POST", "/v1/audio/transcriptions/details"),
+    ("POST", "/v1/audio/translations"),
     ("POST", "/v1/audio/alignments"),
     ("POST", "/v1/batches/transcriptions"),
     ("POST", TASK_RUN),

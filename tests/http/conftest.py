@@ -3,6 +3,7 @@
 import pytest
 
 from controlled_server import controlled_server
+from speakers_server import speakers_server
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +26,10 @@ def serial_server(tmp_path_factory):
 def server(request):
     """Each of the two runtimes."""
     return request.getfixturevalue(f"{request.param}_server")
+
+
+@pytest.fixture(scope="session")
+def speakers(tmp_path_factory):
+    """The models `heard`, `told`, `noticed` and `spoken`, of one slot each."""
+    with speakers_server(tmp_path_factory.mktemp("speakers")) as server:
+        yield server

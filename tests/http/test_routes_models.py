@@ -209,6 +209,8 @@ def test_the_openapi_document_lists_the_routes(server):
         "POST /v1/audio/speech",
         "POST /v1/audio/transcriptions",
         "POST /v1/audio/transcriptions/live",
+        "POST /v1/audio/transcriptions/details",
+        "POST /v1/audio/translations",
         "POST /v1/audio/alignments",
         "POST /v1/tasks/run",
         "POST /v1/tasks/stream",
@@ -236,11 +238,24 @@ def test_the_openapi_document_lists_the_formats_of_speech(server):
     assert (field["enum"], field["default"]) == ([*AudioFormat, "json"], "wav")
 
 
+def test_the_openapi_document_lists_the_formats_of_what_is_heard(server):
+    paths = server.client.get("/openapi.json").json()["paths"]
+
+    def formats(path, media_type):
+        content = paths[path]["post"]["requestBody"]["content"]
+        return content[media_type]["schema"]["properties"]["response_format"]["enum"]
+
+    texts = ["json", "text", "srt", "vtt", "verbose_json"]
+    for media_type in ("application/json", "multipart/form-data"):
+        assert formats("/v1/audio/translations", media_type) == texts
+        assert formats("/v1/audio/transcriptions", media_type) == [*texts, "diarized_json"]
+
+
 def test_no_route_promises_fastapis_own_refusal(server):
     assert '"422"' not in server.client.get("/openapi.json").text
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/audio/translations", "/v1/audio/speech/", "/%00", "/é"])
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/audio/songs", "/v1/audio/speech/", "/%00", "/é"])
 def test_an_unknown_route_is_not_found(server, path):
     assert_refused(server.client.get(path), 404, code="not_found")
 

@@ -141,7 +141,9 @@ REFUSALS = {
     "language_unknown": (with_field("language", b"xx"), 400, "language", None),
     "language_no_utf8": (with_field("language", b"\xff"), 400, "language", None),
     "transcript_format_unknown": (with_field("response_format", b"xml"), 400, "response_format", None),
-    "transcript_format_of_a_later_step": (with_field("response_format", b"srt"), 400, "response_format", None),
+    "transcript_with_speakers_and_no_model_for_them": (
+        with_field("response_format", b"diarized_json"), 400, "diarization_model", None
+    ),
     "granularity_unknown": (
         with_field("timestamp_granularities[]", b"phoneme"), 400, "timestamp_granularities", None
     ),

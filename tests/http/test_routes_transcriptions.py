@@ -40,13 +40,68 @@ def test_verbose_json_has_openais_members_as_numbers(server):
     assert "words" not in answer
 
 
+def test_srt_has_numbered_cues(server):
+    answer = server.transcribe(response_format="srt", prompt="a cue")
+
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    number, times, text = answer.text.removesuffix("\n\n").split("\n")
+    assert (number, times) == ("1", "00:00:00,000 --> 00:00:00,500")
+    assert text.endswith("|a cue")
+    assert "run;dur=" in answer.headers["server-timing"]
+
+
+def test_vtt_has_its_header_and_a_dot_before_the_milliseconds(server):
+    answer = server.transcribe(response_format="vtt", prompt="a cue")
+
+    assert answer.headers["content-type"] == "text/vtt; charset=utf-8"
+    header, cue = answer.text.removesuffix("\n\n").split("\n\n")
+    assert (header, cue.split("\n")[0]) == ("WEBVTT", "00:00:00.000 --> 00:00:00.500")
+    assert cue.endswith("|a cue")
+
+
+def test_an_unknown_format_is_refused_and_the_supported_ones_are_listed(server):
+    refusal = assert_refused(server.transcribe(response_format="xml"), 400, param="response_format")
+
+    supported = "json, text, srt, vtt, verbose_json, diarized_json"
+    assert refusal.message == f"response_format 'xml' is not supported; supported are {supported}"
+
+
+def test_times_of_segments_alone_bring_no_words(server):
+    answer = server.transcribe(response_format="verbose_json", **{"timestamp_granularities[]": "segment"}).json()
+
+    assert ("words" in answer, len(answer["segments"])) == (False, 1)
+
+
+def test_any_number_of_granularities_in_a_form_is_read(server):
+    answer = server.transcribe(response_format="verbose_json", **{"timestamp_granularities[]": ["segment"] * 40})
+
+    assert answer.status_code == 200
+
+
+def test_a_batch_has_subtitles_as_the_text_of_each_result(server):
+    files = [("file", ("a.wav", CLIP)), ("file", ("b.wav", CLIP))]
+    form = {"model": "asr", "response_format": "vtt"}
+    answer = server.client.post("/v1/batches/transcriptions", data=form, files=files)
+
+    blocks = [json.loads(block.removeprefix("data: ")) for block in answer.text.split("\n\n")[:-2]]
+    assert [block["text"].split("\n")[0] for block in blocks[:2]] == ["WEBVTT", "WEBVTT"]
+
+
+def test_a_batch_has_no_format_with_speakers(server):
+    form = {"model": "asr", "response_format": "diarized_json"}
+    refused = server.client.post("/v1/batches/transcriptions", data=form, files={"file": ("a.wav", CLIP)})
+
+    refusal = assert_refused(refused, 400, param="response_format")
+    assert refusal.message.endswith("supported are json, text, srt, vtt, verbose_json")
+
+
 def test_word_times_are_refused_by_a_model_that_cannot_be_asked_for_them(server):
     answer = server.transcribe(response_format="verbose_json", **{"timestamp_granularities[]": ["word", "segment"]})
 
     assert_refused(answer, 400, param="timestamp_granularities")
 
 
-@pytest.mark.parametrize("name", ["JSON", "Verbose_Json"])
+@pytest.mark.parametrize("name", ["JSON", "Verbose_Json", "SRT", "vTT"])
 def test_a_format_is_known_in_any_case_of_its_letters(server, name):
     assert server.transcribe(response_format=name).status_code == 200
 

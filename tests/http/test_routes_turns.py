@@ -52,7 +52,7 @@ def test_a_stream_tells_turns_as_they_are_found_and_then_all(client, response_fo
     assert (done["type"], told(done), done["sample_rate"]) == ("diarization.done", TURNS, 16_000)
 
 
-@pytest.mark.parametrize("response_format", ["text", "verbose_json"])
+@pytest.mark.parametrize("response_format", ["text", "srt", "vtt", "verbose_json", "diarized_json"])
 def test_a_format_that_has_no_place_for_turns_is_refused(client, response_format):
     refusal = assert_refused(listen(client, response_format=response_format), 400, param="model")
     assert refusal.message == "model 'turns' is for diar, not for asr"

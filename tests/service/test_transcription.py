@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from antiphon.service.transcription import TranscriptionOrder, TranscriptionService
+from antiphon.service.transcription import TranscriptionOrder, TranscriptionService, WordTimes
 from antiphon.vocabulary.errors import InvalidRequest, ModelNotFound
 from antiphon.vocabulary.states import ModelState
 from antiphon.vocabulary.tasks import Task
@@ -97,8 +97,9 @@ async def test_a_model_for_other_work_does_not_transcribe(stage, service, wav):
     ("order", "param"),
     [
         (TranscriptionOrder("a", temperature=0.5), "temperature"),
-        (TranscriptionOrder("a", word_times=True), "timestamp_granularities"),
+        (TranscriptionOrder("a", word_times=WordTimes.REQUIRED), "timestamp_granularities"),
         (TranscriptionOrder("a", options={"beams": 5}), "options.beams"),
+        (TranscriptionOrder("a", into_english=True), "model"),
     ],
 )
 async def test_what_the_model_does_not_take_is_refused_by_the_name_under_which_it_came(
@@ -108,6 +109,12 @@ async def test_what_the_model_does_not_take_is_refused_by_the_name_under_which_i
     with pytest.raises(InvalidRequest) as caught:
         await service.transcribe(order, wav(), lambda it: it)
     assert caught.value.param == param
+
+
+async def test_word_times_that_are_only_welcome_ask_nothing_of_a_model_without_them(stage, service, wav):
+    stage.model(task=Task.ASR)
+    order = TranscriptionOrder("a", word_times=WordTimes.WHERE_TOLD)
+    await service.transcribe(order, wav(), lambda it: it)
 
 
 async def test_a_temperature_of_zero_asks_nothing_of_a_model_without_one(stage, service, wav):

@@ -1,6 +1,6 @@
 """Reads fields that routes share into the domain's words; raises InvalidRequest naming the field."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import BinaryIO, TypeVar
@@ -14,13 +14,12 @@ from antiphon.vocabulary.errors import InvalidRequest, ModelNotFound, TooLarge
 E = TypeVar("E", bound=StrEnum)
 
 
-def choice(kind: type[E], text: str, param: str) -> E:
-    """One of an enumeration's values, in any case of its letters."""
-    try:
-        return kind(text.lower())
-    except ValueError:
-        known = ", ".join(kind)
-        raise InvalidRequest(f"{param} {text[:40]!r} is not supported; supported are {known}", param=param) from None
+def choice(kind: type[E], text: str, param: str, *, without: Collection[E] = ()) -> E:
+    """One of an enumeration's values, but for some, in any case of its letters."""
+    known = [value for value in kind if value not in without]
+    if (said := text.lower()) in known:
+        return kind(said)
+    raise InvalidRequest(f"{param} {text[:40]!r} is not supported; supported are {', '.join(known)}", param=param)
 
 
 def number(text: str | None, param: str, low: float, high: float) -> float | None:

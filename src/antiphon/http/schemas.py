@@ -23,9 +23,9 @@ _Seed = Annotated[int, Field(ge=0, le=MAX_SEED, description="equal requests with
 _Options = Annotated[dict[str, JsonValue], Field(description="the model's own options")]
 
 
-def _one_of(kind: type[StrEnum]) -> Any:  # pydantic's own type
-    """Document a field that is read as one of these in any case of its letters."""
-    return Field(json_schema_extra={"enum": [str(value) for value in kind]})
+def _one_of(kind: type[StrEnum], *without: StrEnum) -> Any:  # pydantic's own type
+    """Document a field that is read as one of these, but for some, in any case of its letters."""
+    return Field(json_schema_extra={"enum": [str(value) for value in kind if value not in without]})
 
 
 class Body(BaseModel):
@@ -44,6 +44,17 @@ class SpeechFormat(StrEnum):
     AAC = "aac"
     PCM = "pcm"
     JSON = "json"
+
+
+class TranscriptFormat(StrEnum):
+    """What a transcript may be answered in."""
+
+    JSON = "json"
+    TEXT = "text"
+    SRT = "srt"
+    VTT = "vtt"
+    VERBOSE_JSON = "verbose_json"
+    DIARIZED_JSON = "diarized_json"
 
 
 class SpeechBody(Body):
@@ -69,21 +80,52 @@ class AudioData(Body):
     path: str | None = None
 
 
-class TranscriptionBody(Body):
-    """`POST /v1/audio/transcriptions` as JSON; the form has the same fields, and the audio as `file`."""
+class HearingFields(Body):
+    """What every request to have a file heard may say, as JSON or as a form."""
 
     model: str
-    audio: AudioData | str
     language: str | None = None
     prompt: str | None = None
-    response_format: str = "json"
     temperature: float | None = Field(default=None, ge=0.0, le=1.0)
-    timestamp_granularities: list[str] = Field(default=[], max_length=16)
     seed: _Seed = 0
-    stream: bool = False
     options: _Options = {}
     busy_timeout_ms: _Timeout = None
     run_timeout_ms: _RunTimeout = None
+
+
+class TranslationFields(HearingFields):
+    """What a translation may say besides."""
+
+    response_format: Annotated[str, _one_of(TranscriptFormat, TranscriptFormat.DIARIZED_JSON)] = TranscriptFormat.JSON
+    stream: bool = False
+
+
+class TranscriptionFields(TranslationFields):
+    """What a transcription may say besides."""
+
+    response_format: Annotated[str, _one_of(TranscriptFormat)] = TranscriptFormat.JSON
+    timestamp_granularities: list[str] = []
+    diarization_model: str | None = Field(default=None, description="for diarized_json; by default the only one")
+
+
+class HeardAudio(Body):
+    """The audio of a JSON body; a form has it as `file`."""
+
+    audio: AudioData | str
+
+
+class TranscriptionBody(TranscriptionFields, HeardAudio):
+    """`POST /v1/audio/transcriptions` as JSON."""
+
+    timestamp_granularities: list[str] = Field(default=[], max_length=16)
+
+
+class TranslationBody(TranslationFields, HeardAudio):
+    """`POST /v1/audio/translations` as JSON."""
+
+
+class DetailsBody(HearingFields, HeardAudio):
+    """`POST /v1/audio/transcriptions/details` as JSON."""
 
 
 class AlignmentForm(Body):

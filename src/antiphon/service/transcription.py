@@ -1,7 +1,9 @@
-"""Speech to text: whole, or piece by piece."""
+"""Speech to text: whole, piece by piece, or with the speakers that another model tells apart."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from functools import partial
 from typing import BinaryIO, TypeVar
 
@@ -10,7 +12,7 @@ from antiphon.runtime.api import BatchInference, BoundModel, Inference, OpenStre
 from antiphon.service.answers import LeasedAnswer
 from antiphon.service.binding import nearest_value, require_language, require_options, require_task, takes_option
 from antiphon.vocabulary.audio import Pcm
-from antiphon.vocabulary.errors import InvalidRequest
+from antiphon.vocabulary.errors import InvalidRequest, ModelNotFound
 from antiphon.vocabulary.languages import base_language
 from antiphon.vocabulary.spec import LiveLimits
 from antiphon.vocabulary.tasks import Interface, OptionValue, StreamEvent, Task, TaskRequest, TaskResult
@@ -20,11 +22,24 @@ T = TypeVar("T")
 WORD_TIMES = "word_timestamps"
 """The option that asks a model for the times of its words."""
 
+TARGET_LANGUAGE = "target_language"
+"""The option that names the language to write; a model that has it, and English among its choices, translates."""
+
+ENGLISH = "en"
+
 SILENCE = "silence_ms"
 """The option that tells a model which pause ends an utterance."""
 
 LISTENERS = (Task.ASR, Task.DIAR)
 """What the models are for that tell while they listen."""
+
+
+class WordTimes(Enum):
+    """Whether an answer is to have the times of words."""
+
+    UNWANTED = auto()
+    WHERE_TOLD = auto()
+    REQUIRED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +48,17 @@ class TranscriptionOrder:
 
     `silence_ms` is the pause that is to end an utterance of live audio: the model comes as near to it as it can, and
     one that has a measure of its own keeps to that.
-    `tasks` are those of the models that can answer it: for who speaks when, not every form of an answer has a place.
+    `into_english` asks for a translation; `language` is what is spoken, whatever is written. `tasks` are those of the
+    models that can answer it: for who speaks when, not every form of an answer has a place.
     """
 
     model: str
     language: str | None = None
     prompt: str | None = None
     temperature: float | None = None
-    word_times: bool = False
+    word_times: WordTimes = WordTimes.UNWANTED
     silence_ms: int | None = None
+    into_english: bool = False
     seed: int = 0
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     busy_timeout_ms: int | None = None
@@ -55,6 +72,19 @@ class Transcript:
 
     task: Task
     result: TaskResult
+    duration_s: float
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenTranscript:
+    """What one model heard in a whole file and whom another told apart. Units: as in `Transcript`.
+
+    `timing` is that of both runs together.
+    """
+
+    heard: TaskResult
+    told: TaskResult
     duration_s: float
     timing: Timing
 
@@ -100,6 +130,33 @@ class TranscriptionService:
 
         return await self._runtime.run(inference, finish)
 
+    async def transcribe_speakers(
+        self,
+        order: TranscriptionOrder,
+        diarization_model: str | None,
+        body: BinaryIO,
+        render: Callable[[SpokenTranscript], T],
+    ) -> T:
+        """Decode, transcribe, then tell the speakers apart: two requests, one after the other, each in its own queue.
+
+        The first gives its slot back before the second asks for one, so this never holds two. None takes the only
+        model for diarization. Raises InvalidRequest (param "diarization_model") where there is none, or several.
+        """
+        request = self._request(order)
+        diarizer = self._diarizer(diarization_model)
+        request = replace(request, audio=await self._codec.decode(body))
+        heard, spent = await self._runtime.run(_inference(order, request, Interface.OFFLINE), _both)
+
+        async def finish(told: TaskResult, timing: Timing) -> T:
+            return render(SpokenTranscript(heard, told, _duration_s(request.audio), _together(spent, timing)))
+
+        asked = TaskRequest(audio=request.audio, seed=order.seed)
+        bounds = (order.busy_timeout_ms, order.run_timeout_ms)
+        with _about_the_diarizer():
+            return await self._runtime.run(
+                Inference(diarizer, asked, _bind_diarizer, Interface.OFFLINE, *bounds), finish
+            )
+
     async def stream(self, order: TranscriptionOrder, body: BinaryIO) -> TranscriptStream:
         """Decode, then begin to transcribe; the stream holds a slot, so close it."""
         inference = _inference(order, await self._draft(order, body), Interface.STREAMING)
@@ -131,6 +188,17 @@ class TranscriptionService:
         draft = self._request(order)  # an unknown model is refused before anything is decoded
         return replace(draft, audio=await self._codec.decode(body))
 
+    def _diarizer(self, asked: str | None) -> str:
+        if asked is not None:
+            with _about_the_diarizer():
+                return self._runtime.view(asked).registration.spec.id
+        specs = [view.registration.spec for view in self._runtime.views()]
+        known = [spec.id for spec in specs if spec.task is Task.DIAR]
+        if len(known) == 1:
+            return known[0]
+        several = f"there are several models for diarization; name one of {', '.join(known)}"
+        raise InvalidRequest(several if known else "there is no model for diarization", param="diarization_model")
+
     def _request(self, order: TranscriptionOrder) -> TaskRequest:
         language = base_language(order.language)
         self._runtime.view(order.model)
@@ -145,17 +213,48 @@ def _inference(order: TranscriptionOrder, request: TaskRequest, interface: Inter
 
 def _bind(order: TranscriptionOrder, model: BoundModel, request: TaskRequest) -> TaskRequest:
     require_task(model, *order.tasks)
+    if order.into_english:
+        _require_translator(model)
     require_language(model, request.language)
     require_options(model, order.options)
-    if order.word_times and not takes_option(model, WORD_TIMES):
+    tells_words = takes_option(model, WORD_TIMES)
+    if order.word_times is WordTimes.REQUIRED and not tells_words:
         raise InvalidRequest("the model gives no times of words", param="timestamp_granularities")
     require_options(model, _named_options(order), prefix="")
-    return _with_silence(order, model, request)
-
-
-def _with_silence(order: TranscriptionOrder, model: BoundModel, request: TaskRequest) -> TaskRequest:
+    words = {WORD_TIMES: True} if order.word_times is WordTimes.WHERE_TOLD and tells_words else {}
     silence_ms = None if order.silence_ms is None else nearest_value(model, SILENCE, order.silence_ms)
-    return request if silence_ms is None else replace(request, options={**request.options, SILENCE: silence_ms})
+    silence = {} if silence_ms is None else {SILENCE: silence_ms}
+    return replace(request, options={**request.options, **words, **silence})
+
+
+def _require_translator(model: BoundModel) -> None:
+    offered = (option for option in model.capability.options if option.name == TARGET_LANGUAGE)
+    if not any(ENGLISH in option.choices for option in offered):
+        raise InvalidRequest(f"model {model.registration.spec.id!r} cannot translate", param="model")
+
+
+def _bind_diarizer(model: BoundModel, request: TaskRequest) -> TaskRequest:
+    require_task(model, Task.DIAR)
+    return request
+
+
+@contextmanager
+def _about_the_diarizer() -> Iterator[None]:
+    """Let what is wrong with the model, inside the block, be said of the field that names the second one."""
+    try:
+        yield
+    except (InvalidRequest, ModelNotFound) as refusal:
+        if refusal.param != "model":
+            raise
+        raise type(refusal)(refusal.message, param="diarization_model") from refusal
+
+
+async def _both(result: TaskResult, timing: Timing) -> tuple[TaskResult, Timing]:
+    return result, timing
+
+
+def _together(first: Timing, second: Timing) -> Timing:
+    return Timing(first.queue_s + second.queue_s, first.load_s + second.load_s, first.run_s + second.run_s)
 
 
 def _named_options(order: TranscriptionOrder) -> dict[str, OptionValue]:
@@ -163,8 +262,10 @@ def _named_options(order: TranscriptionOrder) -> dict[str, OptionValue]:
     options: dict[str, OptionValue] = {}
     if order.temperature:
         options["temperature"] = order.temperature
-    if order.word_times:
+    if order.word_times is WordTimes.REQUIRED:
         options[WORD_TIMES] = True
+    if order.into_english:
+        options[TARGET_LANGUAGE] = ENGLISH
     return options
 
 

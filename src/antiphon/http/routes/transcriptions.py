@@ -1,186 +1,139 @@
-"""`POST /v1/audio/transcriptions`, as a form or as JSON: what is said, or for a diarization model who speaks when."""
+"""`POST /v1/audio/transcriptions` and what is like it: what is said in a file, in English too, and who speaks when."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import BinaryIO
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from antiphon.http.bodies import MODEL_WANTED, invalid_request, is_json, media_type, read_json
-from antiphon.http.fields import busy_timeout_ms, called, choice, integer, number, open_audio, run_timeout_ms, switch
-from antiphon.http.multipart import Form, FormLimits, read_form
+from antiphon.http.audio_requests import AudioRequests, fields_of, order_of
+from antiphon.http.fields import choice
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
-from antiphon.http.schemas import MAX_SEED, MAX_TIMEOUT_MS, TranscriptionBody, form_operation, operation
-from antiphon.http.streaming import SSE_END, EventResponse, event, json_answer
+from antiphon.http.schemas import (
+    DetailsBody,
+    TranscriptFormat,
+    TranscriptionBody,
+    TranscriptionFields,
+    TranslationBody,
+    form_operation,
+    operation,
+)
+from antiphon.http.streaming import SSE_END, EventResponse, event
 from antiphon.http.timing import timing_header, timing_json
-from antiphon.http.transcript_events import ServerSentTranscript, TranscriptEvents, turns_json
+from antiphon.http.transcript_answers import (
+    Granularity,
+    TranscriptForm,
+    details_answer,
+    diarized_answer,
+    transcript_answer,
+    transcript_json,
+)
+from antiphon.http.transcript_events import ServerSentTranscript, TranscriptEvents
 from antiphon.service.transcription import (
     LISTENERS,
-    Transcript,
     TranscriptBatch,
     TranscriptionOrder,
     TranscriptionService,
+    WordTimes,
 )
-from antiphon.transcripts.verbose import verbose_json
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.tasks import Task
 
-
-class TranscriptFormat(StrEnum):
-    """How a transcript is answered."""
-
-    JSON = "json"
-    TEXT = "text"
-    VERBOSE_JSON = "verbose_json"
-
-
-class Granularity(StrEnum):
-    """What a verbose transcript gives times for."""
-
-    WORD = "word"
-    SEGMENT = "segment"
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One request, from either kind of body."""
-
-    order: TranscriptionOrder
-    transcript_format: TranscriptFormat
-    granularities: frozenset[Granularity]
-    stream: bool
+_FOUND_IN_AUDIO = (*LISTENERS, Task.VAD)
+"""What the models are for whose whole finding `details` can tell; an alignment needs a text as well."""
 
 
 def add_transcription_routes(
     router: APIRouter, service: TranscriptionService, max_body_bytes: int, allowed_roots: Sequence[str]
 ) -> None:
     """The routes that have audio transcribed."""
-    limits = FormLimits(body_bytes=max_body_bytes)
+    requests = AudioRequests(max_body_bytes, allowed_roots)
 
     @post(router, "/v1/audio/transcriptions", operation(TranscriptionBody, file_in_form="audio"))
     async def transcriptions(request: Request) -> Response:
         """Have a file transcribed, or its speakers told apart: whole, or as events as it is found (`stream`)."""
-        if is_json(media_type(request.headers)):
-            body = await read_json(request, TranscriptionBody, max_body_bytes)
-            call = _timed(_call_of_json(body), request)
-            with open_audio(body.audio, allowed_roots, "audio") as audio, called({"file": "audio"}):
-                return await while_connected(request, _answer(service, call, audio))
-        with await read_form(request, limits) as form:
-            call = _timed(_call_of_form(form), request)
-            return await while_connected(request, _answer(service, call, _only_file(form)))
+        async with requests.received(request, TranscriptionBody) as (fields, audio):
+            form = _form_of(fields)
+            order = _transcription_order(order_of(fields, request), form, stream=fields.stream)
+            if form.transcript_format is TranscriptFormat.DIARIZED_JSON:
+                work = service.transcribe_speakers(order, fields.diarization_model, audio, diarized_answer)
+                return await while_connected(request, work)
+            return await while_connected(request, _answer(service, order, form, audio, stream=fields.stream))
+
+    @post(router, "/v1/audio/translations", operation(TranslationBody, file_in_form="audio"))
+    async def translations(request: Request) -> Response:
+        """Have what is said in a file written in English: whole, or as events as it is found (`stream`)."""
+        async with requests.received(request, TranslationBody) as (fields, audio):
+            form = TranscriptForm(_format_of(fields.response_format, TranscriptFormat.DIARIZED_JSON), verb="translate")
+            order = replace(order_of(fields, request), into_english=True)
+            return await while_connected(request, _answer(service, order, form, audio, stream=fields.stream))
+
+    @post(router, "/v1/audio/transcriptions/details", operation(DetailsBody, file_in_form="audio"))
+    async def details(request: Request) -> Response:
+        """Have a file heard, and all that the model found in it told, in samples."""
+        async with requests.received(request, DetailsBody) as (fields, audio):
+            order = replace(order_of(fields, request), word_times=WordTimes.WHERE_TOLD, tasks=_FOUND_IN_AUDIO)
+            return await while_connected(request, service.transcribe(order, audio, details_answer))
 
     @post(router, "/v1/batches/transcriptions", form_operation(TranscriptionBody, "audio"))
     async def batch(request: Request) -> Response:
         """Have several files, each a form field `file`, transcribed in one native batch; each is answered when done."""
-        with await read_form(request, limits) as form:
-            call = _timed(_call_of_form(form), request)
-            files = form.files("file")
+        with await requests.received_form(request) as received:
+            fields = fields_of(received)
+            form = _form_of(fields, TranscriptFormat.DIARIZED_JSON)
+            order = _transcription_order(order_of(fields, request), form, stream=fields.stream)
+            files = received.files("file")
             if not files:
                 raise InvalidRequest("file: one audio file or more is wanted, and none came", param="file")
-            started = await while_connected(request, service.batch(call.order, [it.body for it in files]))
+            started = await while_connected(request, service.batch(order, [it.body for it in files]))
             names = [it.filename for it in files]
-        return EventResponse(_BatchEvents(started, call, names), timing_header(started.timing, run=False))
+        return EventResponse(_BatchEvents(started, form, names), timing_header(started.timing, run=False))
 
 
-async def _answer(service: TranscriptionService, call: _Call, audio: BinaryIO) -> Response:
-    if call.stream:
-        stream = await service.stream(call.order, audio)
-        return EventResponse(ServerSentTranscript(TranscriptEvents(stream)), timing_header(stream.timing, run=False))
-    return await service.transcribe(call.order, audio, _renderer(call))
+async def _answer(
+    service: TranscriptionService, order: TranscriptionOrder, form: TranscriptForm, audio: BinaryIO, *, stream: bool
+) -> Response:
+    if stream:
+        started = await service.stream(order, audio)
+        return EventResponse(ServerSentTranscript(TranscriptEvents(started)), timing_header(started.timing, run=False))
+    return await service.transcribe(order, audio, partial(transcript_answer, form=form))
 
 
-def _timed(call: _Call, request: Request) -> _Call:
-    busy_ms = busy_timeout_ms(request, call.order.busy_timeout_ms)
-    run_ms = run_timeout_ms(request, call.order.run_timeout_ms)
-    return replace(call, order=replace(call.order, busy_timeout_ms=busy_ms, run_timeout_ms=run_ms))
+def _form_of(fields: TranscriptionFields, *without: TranscriptFormat) -> TranscriptForm:
+    wanted = frozenset(choice(Granularity, it, "timestamp_granularities") for it in fields.timestamp_granularities)
+    return TranscriptForm(_format_of(fields.response_format, *without), wanted)
 
 
-def _call_of_json(body: TranscriptionBody) -> _Call:
-    return _call(
-        TranscriptionOrder(
-            model=body.model,
-            language=body.language,
-            prompt=body.prompt,
-            temperature=body.temperature,
-            seed=body.seed,
-            options=body.options,
-            busy_timeout_ms=body.busy_timeout_ms,
-            run_timeout_ms=body.run_timeout_ms,
-        ),
-        body.response_format,
-        body.timestamp_granularities,
-        stream=body.stream,
-    )
+def _format_of(text: str, *without: TranscriptFormat) -> TranscriptFormat:
+    return choice(TranscriptFormat, text, "response_format", without=without)
 
 
-def _call_of_form(form: Form) -> _Call:
-    model = form.one("model")
-    if not model:
-        raise invalid_request(("model",), MODEL_WANTED)
-    return _call(
-        TranscriptionOrder(
-            model=model,
-            language=form.one("language"),
-            prompt=form.one("prompt"),
-            temperature=number(form.one("temperature"), "temperature", 0.0, 1.0),
-            seed=integer(form.one("seed"), "seed", 0, MAX_SEED) or 0,
-            busy_timeout_ms=integer(form.one("busy_timeout_ms"), "busy_timeout_ms", 0, MAX_TIMEOUT_MS),
-            run_timeout_ms=integer(form.one("run_timeout_ms"), "run_timeout_ms", 0, MAX_TIMEOUT_MS),
-        ),
-        form.one("response_format") or TranscriptFormat.JSON,
-        form.values("timestamp_granularities[]") + form.values("timestamp_granularities"),
-        stream=switch(form.one("stream"), "stream"),
-    )
+def _transcription_order(order: TranscriptionOrder, form: TranscriptForm, *, stream: bool) -> TranscriptionOrder:
+    """The order as the form of its answer has it; raises InvalidRequest for a stream of what is there only at the end.
 
-
-def _call(order: TranscriptionOrder, response_format: str, granularities: Sequence[str], *, stream: bool) -> _Call:
-    wanted = frozenset(choice(Granularity, it, "timestamp_granularities") for it in granularities)
-    transcript_format = choice(TranscriptFormat, response_format, "response_format")
-    tasks = LISTENERS if stream or transcript_format is TranscriptFormat.JSON else (Task.ASR,)
-    return _Call(
-        order=replace(order, word_times=Granularity.WORD in wanted, tasks=tasks),
-        transcript_format=transcript_format,
-        granularities=wanted,
-        stream=stream,
-    )
-
-
-def _only_file(form: Form) -> BinaryIO:
-    files = form.files("file")
-    if len(files) != 1:
-        raise InvalidRequest(f"file: one audio file is wanted, and {len(files)} came", param="file")
-    return files[0].body
-
-
-def _renderer(call: _Call) -> Callable[[Transcript], Response]:
-    def render(transcript: Transcript) -> Response:
-        headers = timing_header(transcript.timing)
-        if call.transcript_format is TranscriptFormat.TEXT:
-            return Response((transcript.result.text or "") + "\n", media_type="text/plain", headers=headers)
-        content = {**_transcript_json(call, transcript), "timing": timing_json(transcript.timing)}
-        return json_answer(content, headers)
-
-    return render
-
-
-def _transcript_json(call: _Call, transcript: Transcript) -> Mapping[str, object]:
-    if call.transcript_format is TranscriptFormat.VERBOSE_JSON:
-        return verbose_json(transcript.result, transcript.duration_s, "transcribe", call.granularities)
-    if transcript.task is Task.DIAR:
-        return turns_json(transcript.result)
-    return {"text": transcript.result.text or ""}
+    Who speaks when has a place in JSON and in events; for a transcript with speakers, words are joined with them.
+    """
+    if form.transcript_format is TranscriptFormat.DIARIZED_JSON:
+        if stream:
+            raise InvalidRequest(
+                "diarized_json is there once both models are through; it has no stream", param="stream"
+            )
+        return replace(order, word_times=WordTimes.WHERE_TOLD)
+    words = WordTimes.REQUIRED if Granularity.WORD in form.granularities else WordTimes.UNWANTED
+    tasks = LISTENERS if stream or form.transcript_format is TranscriptFormat.JSON else (Task.ASR,)
+    return replace(order, word_times=words, tasks=tasks)
 
 
 class _BatchEvents:
     """A batch's transcripts as events, each with its index and file name, then `done`, then the end mark."""
 
-    def __init__(self, batch: TranscriptBatch, call: _Call, filenames: Sequence[str | None]) -> None:
+    def __init__(self, batch: TranscriptBatch, form: TranscriptForm, filenames: Sequence[str | None]) -> None:
         self._batch = batch
-        self._call = call
+        self._form = form
         self._filenames = filenames
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -188,7 +141,7 @@ class _BatchEvents:
         async for index, transcript in self._batch:
             count += 1
             place = {"type": "batch.transcription.result", "index": index, "filename": self._filenames[index]}
-            yield event({**place, **_transcript_json(self._call, transcript)})
+            yield event({**place, **transcript_json(transcript, self._form)})
         await self._batch.aclose()
         timing = timing_json(self._batch.timing)
         yield event({"type": "batch.transcription.done", "result_count": count, "timing": timing})
