@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -14,6 +14,7 @@ from antiphon.vocabulary.tasks import OptionValue, Task, TaskResult
 
 if TYPE_CHECKING:
     from antiphon.bootstrap import Assembly
+    from antiphon.config import ModelConfig
 
 ModelOption = Annotated[
     str | None, typer.Option("--model", "-m", help="An installed model's id; the first by default.")
@@ -27,25 +28,39 @@ OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="A fil
 async def one_model(
     task: Task, model_id: str | None, models_root: Path | None
 ) -> AsyncIterator[tuple["Assembly", str]]:
-    """Assemble a server of one model, without its HTTP; yields it and the model's id, and frees the model at the end.
+    """Do as `models_for` for one model."""
+    async with models_for(models_root, (task, model_id)) as (assembly, ids):
+        yield assembly, ids[0]
 
-    Raises ConfigError where no installed model is for the task, or none has this id.
+
+@asynccontextmanager
+async def models_for(
+    models_root: Path | None, *wanted: tuple[Task, str | None]
+) -> AsyncIterator[tuple["Assembly", list[str]]]:
+    """Assemble a server of one model for each task, without its HTTP; yields it and the ids, and frees all at the end.
+
+    Raises ConfigError where no installed model is for a task, or none has the id wanted for it.
     """
     from antiphon.bootstrap import assemble, installed_config
     from antiphon.runtime.discovery import AdapterFinder
 
     installed = installed_config(models_root, {"isolation": "thread"}, parallel_jobs=False)
-    fitting = [model for model in installed.models if model.task is task and model_id in (None, model.id)]
-    if not fitting:
-        known = ", ".join(model.id for model in installed.models if model.task is task) or "none"
-        wanted = f"no model {model_id!r}" if model_id else "no model"
-        raise ConfigError(f"{wanted} for {task} is installed; installed for it: {known}")
-    config = installed.model_copy(update={"models": (fitting[0],)})
-    assembly = assemble(config, AdapterFinder(), parallel_jobs=False)
+    chosen = [_chosen(installed.models, task, model_id) for task, model_id in wanted]
+    assembly = assemble(installed.model_copy(update={"models": tuple(chosen)}), AdapterFinder(), parallel_jobs=False)
     try:
-        yield assembly, fitting[0].id
+        yield assembly, [model.id for model in chosen]
     finally:
         await assembly.close()
+
+
+def _chosen(models: "Sequence[ModelConfig]", task: Task, model_id: str | None) -> "ModelConfig":
+    for_task = [model for model in models if model.task is task]
+    for model in for_task:
+        if model_id in (None, model.id):
+            return model
+    known = ", ".join(model.id for model in for_task) or "none"
+    wanted = f"no model {model_id!r}" if model_id else "no model"
+    raise ConfigError(f"{wanted} for {task} is installed; installed for it: {known}")
 
 
 async def heard(
