@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import openai
 import pytest
 
 from antiphon.packages import default_models_root
@@ -13,22 +14,26 @@ from server_process import HANG_GUARD_S, running_server, started_alone
 
 ALIASES = {"piper": ["tts-1"], "multilingual": ["whisper-1"]}
 MODELS = {
-    "piper": ("piper-en-joe", "tts"),
-    "whisper": ("whisper-tiny-en", "asr"),
-    "multilingual": ("whisper-base", "asr"),
+    "piper": ("piper-en-joe", "piper", "tts"),
+    "whisper": ("whisper-tiny-en", "whisper", "asr"),
+    "multilingual": ("whisper-base", "whisper", "asr"),
+    "turns": ("speaker-turns", "speaker_clustering", "diar"),
 }
 
 
 @pytest.fixture(scope="session")
 def engines(tmp_path_factory):
-    """`piper`, `whisper` (English alone) and `multilingual`, two slots each, one thread a call; Wyoming at `w.sock`."""
+    """`piper`, `whisper` (English alone), `multilingual` and `turns`, two slots each, one thread a call.
+
+    Wyoming is at `w.sock`.
+    """
     root: Path = default_models_root()
-    missing = [package for package, _ in MODELS.values() if not (root / package).is_dir()]
+    missing = [package for package, _, _ in MODELS.values() if not (root / package).is_dir()]
     assert not missing, f"antiphon models install {' '.join(missing)}"
     models = [
-        {"id": name, "family": "piper" if task == "tts" else "whisper", "task": task, "path": str(root / package)}
+        {"id": name, "family": family, "task": task, "path": str(root / package)}
         | {"slots": 2, "threads": 1, "lazy": True, "aliases": ALIASES.get(name, [])}
-        for name, (package, task) in MODELS.items()
+        for name, (package, family, task) in MODELS.items()
     ]
     folder = tmp_path_factory.mktemp("engines")
     listeners = [{"kind": "wyoming", "uri": f"unix://{folder}/w.sock"}]
@@ -40,6 +45,15 @@ def engines(tmp_path_factory):
         ThreadPoolExecutor(16) as threads,
     ):
         yield EngineServer(process, client, threads)
+
+
+@pytest.fixture(scope="session")
+def openai_client(engines):
+    """The official client, which tries nothing twice."""
+    with openai.OpenAI(
+        base_url=f"{engines.process.url}/v1", api_key="any", max_retries=0, timeout=2 * HANG_GUARD_S
+    ) as it:
+        yield it
 
 
 @pytest.fixture(scope="session")

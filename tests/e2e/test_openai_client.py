@@ -10,17 +10,13 @@ import openai
 import pytest
 
 from engine_server import words_of
-from server_process import HANG_GUARD_S
 
 pytestmark = pytest.mark.engine
 
 
-@pytest.fixture(scope="session")
-def client(engines):
-    with openai.OpenAI(
-        base_url=f"{engines.process.url}/v1", api_key="any", max_retries=0, timeout=2 * HANG_GUARD_S
-    ) as it:
-        yield it
+@pytest.fixture
+def client(openai_client):
+    return openai_client
 
 
 def speak(client, text, **fields):
@@ -127,7 +123,8 @@ def test_a_language_is_known_by_any_of_its_names(client, base, language):
 
 
 def test_the_models_are_listed(client):
-    assert {model.id for model in client.models.list()} == {"piper", "whisper", "multilingual", "tts-1", "whisper-1"}
+    models = {"piper", "whisper", "multilingual", "turns", "tts-1", "whisper-1"}
+    assert {model.id for model in client.models.list()} == models
     assert client.models.retrieve("piper").owned_by == "antiphon"
     assert client.models.retrieve("tts-1").alias_of == "piper"
 
