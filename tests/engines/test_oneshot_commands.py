@@ -60,6 +60,19 @@ def test_diarize_heeds_a_number_of_speakers_and_writes_rttm(sentence: str) -> No
     assert {line[1] for line in lines} == {"sentence"}
 
 
+def test_transcribe_tells_speakers_apart_with_a_second_model(sentence: str) -> None:
+    done = antiphon("transcribe", sentence, "--model", "whisper-tiny-en", "--format", "diarized_json")
+    assert done.exit_code == 0, done.output
+    (segment,) = json.loads(done.stdout)["segments"]
+    assert (segment["speaker"], segment["text"]) == ("SPEAKER_00", TEXT)
+
+
+def test_transcribe_writes_english_for_what_is_taken_for_german(sentence: str) -> None:
+    asked = ("transcribe", sentence, "--model", "whisper-base", "--language", "de", "--format", "verbose_json")
+    told = json.loads(antiphon(*asked, "--translate").stdout)
+    assert (told["task"], told["language"], told["text"]) == ("translate", "english", TEXT)
+
+
 def test_align_places_every_word_in_a_process_of_its_own(sentence: str) -> None:
     done = antiphon("align", sentence, TEXT)
     assert done.exit_code == 0, done.output
@@ -82,6 +95,12 @@ def test_align_reads_its_text_from_a_file_and_writes_json(sentence: str, tmp_pat
         (["vad", "{sentence}", "--threshold", "2"], "threshold must be from 0.05 to 0.95"),
         (["vad", "{sentence}", "--model", "whisper-base"], "no model 'whisper-base' for vad is installed"),
         (["vad", "{sentence}", "-o", "no/such/folder"], "no/such/folder: No such file"),
+        (["transcribe", "{sentence}", "-m", "whisper-tiny-en", "--translate"], "'whisper-tiny-en' cannot translate"),
+        (["transcribe", "{sentence}", "--translate", "-f", "diarized_json"], "diarized_json has no translation"),
+        (
+            ["transcribe", "{sentence}", "-f", "diarized_json", "--diarization-model", "silero-vad"],
+            "no model 'silero-vad' for diar is installed; installed for it: speaker-turns",
+        ),
         (["align", "{sentence}"], "either TEXT or --text-file"),
         (["align", "{sentence}", "a zyxxy garden"], "how these sound: 'zyxxy'"),
         (["align", "{sentence}", "--text-file", "{sentence}"], "it is not UTF-8"),
