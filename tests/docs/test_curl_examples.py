@@ -20,7 +20,7 @@ ELSEWHERE = "antiphon serve"
 
 MODELS = {
     "piper-en-joe": ("piper", "tts", "piper-en-joe"),
-    "whisper-base": ("whisper", "asr", "whisper-tiny-en"),  # the smaller model will do
+    "whisper-base": ("whisper", "asr", "whisper-base"),
     "whisper-tiny-en": ("whisper", "asr", "whisper-tiny-en"),
     "speaker-turns": ("speaker_clustering", "diar", "speaker-turns"),
     "pocketsphinx-align": ("pocketsphinx", "align", "pocketsphinx-align"),
@@ -58,7 +58,7 @@ def server(tmp_path_factory):
     with running_server(folder, config, "--parallel-jobs", start=started_alone) as process:
         body = {"model": "piper-en-joe", "input": "Hello from antiphon."}
         spoken = httpx.post(f"{process.url}/v1/audio/speech", json=body, timeout=HANG_GUARD_S).content
-        for name in ("hello.wav", "meeting.wav", "talk.mp3"):
+        for name in ("hello.wav", "hallo.wav", "meeting.wav", "talk.mp3"):
             (folder / name).write_bytes(spoken)
         (folder / "microphone.raw").write_bytes(spoken[44:])
         yield process

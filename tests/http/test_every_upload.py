@@ -43,6 +43,8 @@ ROUTES = {
     "alignment": ("/v1/audio/alignments", "file", form("align", text="two words")),
     "batch": ("/v1/batches/transcriptions", "file", form("asr")),
     "speakers": (TRANSCRIPTIONS, "file", form("diar")),
+    "transcript with speakers": (TRANSCRIPTIONS, "file", form("asr", response_format="diarized_json")),
+    "details": (f"{TRANSCRIPTIONS}/details", "file", form("vad")),
     "task": (TASK_RUN, "request.audio", lambda file: {"json": {"model": "vad", "request": {"audio": in_json(file)}}}),
 }
 """Each route that takes a file: how it calls the field, and the request with a file in it."""
