@@ -8,6 +8,7 @@ from pathlib import Path
 
 from antiphon.audio.decode import DecodeLimits
 from antiphon.ports.host import SlotHost
+from antiphon.ports.observer import SilentObserver
 from antiphon.runtime.api import BoundModel, Inference, ModelView, OpenStream, Strategy, Timing
 from antiphon.runtime.codecs import ThreadCodec
 from antiphon.runtime.hosts.thread import ThreadHost
@@ -32,7 +33,7 @@ class Kind:
         return f"{self.make.__name__}-{self.slots}"
 
 
-class Ear:
+class Ear(SilentObserver):
     """An observer that remembers."""
 
     def __init__(self) -> None:

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from dataclasses import replace
 
 from antiphon.admission.gate import Decision, Gate
+from antiphon.ports.observer import SilentObserver
 from antiphon.residency.crashes import LONGEST_BACK_OFF_S
 from antiphon.residency.eviction import _RESIDENT
 from antiphon.residency.lifecycle import TRANSITIONS, Step
@@ -45,7 +46,7 @@ _TAKES_MS = {
 }
 
 
-class SimStage:
+class SimStage(SilentObserver):
     """One house, its world and its runtime, and what is found wrong with them."""
 
     def __init__(

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
+from antiphon.ports.observer import SilentObserver
 from antiphon.runtime.api import BatchInference, BoundModel, Inference, OpenStream, Timing
 from antiphon.runtime.parallel import ParallelServerState
 from antiphon.runtime.wiring import EngineLimits, ResidencyLimits, RuntimePorts
@@ -19,7 +20,7 @@ MIB = 2**20
 
 
 @dataclass
-class VirtualStage:
+class VirtualStage(SilentObserver):
     """Its calls take a millisecond each, where no act is set for a step of a model."""
 
     loop: VirtualLoop

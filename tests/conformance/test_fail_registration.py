@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from antiphon.audio.decode import DecodeLimits
+from antiphon.ports.observer import SilentObserver
 from antiphon.runtime.clock import LoopClock
 from antiphon.runtime.codecs import ThreadCodec
 from antiphon.runtime.hosts.thread import ThreadHost
@@ -95,7 +96,7 @@ def test_fail_publication(server, slots, fault, status):
     at_work(model)
 
 
-class Nobody:
+class Nobody(SilentObserver):
     """An observer that forgets, and a meter that knows of endless memory and of nothing else."""
 
     def transitioned(self, model_id, before, after):

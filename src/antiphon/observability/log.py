@@ -2,13 +2,14 @@
 
 import logging
 
+from antiphon.ports.observer import SilentObserver
 from antiphon.vocabulary.errors import AntiphonError
 from antiphon.vocabulary.states import ModelState
 
 log = logging.getLogger("antiphon.models")
 
 
-class LogObserver:
+class LogObserver(SilentObserver):
     """One line a change of state; an engine's own exception comes with its traceback, which no client ever sees."""
 
     def transitioned(self, model_id: str, before: ModelState, after: ModelState) -> None:

@@ -1,6 +1,7 @@
 """When idle models are to be retired: one timer a model. Who retires them is told, and decides."""
 
 from collections.abc import Callable
+from contextvars import Context
 from functools import partial
 
 from antiphon.ports.clock import Clock
@@ -20,7 +21,8 @@ class IdleAlarms:
         """See to it that a model's alarm will ring; one that is set already rings first, and is set anew then."""
         deadline = idle_deadline(resident.entry, self._idle_unload_s)
         if deadline is not None and resident.idle_alarm is None:
-            resident.idle_alarm = self._clock.call_at(deadline, partial(self._ring_idle, resident))
+            # In a context of its own: it is not the work of the request that happens to set it.
+            resident.idle_alarm = self._clock.call_at(deadline, partial(Context().run, self._ring_idle, resident))
 
     def cancel(self, resident: Resident) -> None:
         """Let a model's alarm not ring any more."""

@@ -263,8 +263,11 @@ class ModelRuntime:
 
     async def _admitted(self, work: Inference | BatchInference) -> Admission:
         resident, asked = self._find(work.model_id), self._ports.clock.now()
+        self._ports.observer.asked(resident.entry.id)
         lease = await self._claim(resident, Operation.INFER, work.busy_timeout_ms)
-        return Admission(resident, lease, asked)
+        admission = Admission(resident, lease, asked)
+        self._ports.observer.granted(resident.entry.id, admission.queue_s)
+        return admission
 
     async def _manage(
         self,

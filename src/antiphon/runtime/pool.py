@@ -15,12 +15,14 @@ log = logging.getLogger(__name__)
 class Pool:
     """A complete pool: an open session behind each slot of `host`, all with the same `facts`.
 
-    Units: `resident_bytes` is the memory that it takes, None where that could not be told.
+    Units: `load_s` is how long it took to build, in seconds; `resident_bytes` is the memory that it takes, None where
+    that could not be told.
     """
 
     host: SlotHost
     facts: SessionFacts
     limits: LifecycleLimits
+    load_s: float
     resident_bytes: int | None = None
 
     async def close(self) -> None:
@@ -34,11 +36,15 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A host whose weights are loaded and whose primary is open, before it is known whether it will be a pool."""
+    """A host whose weights are loaded and whose primary is open, before it is known whether it will be a pool.
+
+    Units: `load_s` is how long that took, in seconds.
+    """
 
     host: SlotHost
     primary: SessionFacts
     limits: LifecycleLimits
+    load_s: float
 
     async def abandon(self) -> None:
         """Close it as what is not to be used."""
@@ -47,9 +53,11 @@ class Staged:
 
 async def stage(host: SlotHost, limits: LifecycleLimits) -> Staged:
     """Load the weights and open the primary. Raises LoadFailed, and then leaves nothing of the engine."""
+    started = limits.now()
     try:
         with limits.loading(host):
-            return Staged(host, await _primary(host), limits)
+            primary = await _primary(host)
+        return Staged(host, primary, limits, limits.now() - started)
     except BaseException as fault:
         await abandon(host, limits)
         if not isinstance(fault, Exception):
@@ -108,13 +116,14 @@ async def _primary(host: SlotHost) -> SessionFacts:
 async def _fill(staged: Staged, spec: ModelSpec, max_slots: int) -> Pool:
     facts = replace(staged.primary, capacity=min(staged.primary.capacity, max_slots))
     require_slots(spec, facts.capacity)
+    started = staged.limits.now()
     for slot in range(1, spec.slots):
         clone = await staged.host.clone(slot)
         if clone is None:
             raise LoadFailed(f"the engine opened no session for slot {slot}")
         if replace(clone, capacity=staged.primary.capacity) != staged.primary:
             raise LoadFailed(f"the session of slot {slot} is not like the first")
-    return Pool(staged.host, facts, staged.limits)
+    return Pool(staged.host, facts, staged.limits, staged.load_s + staged.limits.now() - started)
 
 
 async def _close(host: SlotHost, limits: LifecycleLimits) -> None:

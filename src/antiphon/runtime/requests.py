@@ -89,6 +89,7 @@ class RequestPath:
                     result = await pool.host.run(admission.slot, request)
             finally:
                 watch.ended()
+                self._ports.observer.ran(resident.entry.id, started - loading, now() - started)
             self._succeeded(resident)
             _require_attended(request)
             self._desk.run_times(resident.entry.id).note_run(now() - started)
@@ -140,7 +141,7 @@ class RequestPath:
             try:
                 self._underway.require_uncut()
                 load_s = self._ports.clock.now() - loading
-                over = partial(self._stream_over, admission)
+                over = partial(self._stream_over, admission, load_s)
                 ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
                 self._underway.add_stream(admission.lease, ending)
             except BaseException:
@@ -184,11 +185,13 @@ class RequestPath:
         resident.crashes = CrashRecord()
         self._residents.memory.sample(resident)
 
-    def _stream_over(self, admission: Admission, run_s: Callable[[], float]) -> None:
+    def _stream_over(self, admission: Admission, load_s: float, run_s: Callable[[], float]) -> None:
         """A stream keeps its slot for as long as its reader takes, and so long do those behind it wait."""
         self._underway.drop_stream(admission.lease)
         with self._desk.holding(admission.lease):
-            self._desk.run_times(admission.resident.entry.id).note_run(run_s())
+            model_id, took_s = admission.resident.entry.id, run_s()
+            self._ports.observer.ran(model_id, load_s, took_s)
+            self._desk.run_times(model_id).note_run(took_s)
 
 
 def _require_attended(request: TaskRequest) -> None:

@@ -10,6 +10,7 @@ from antiphon.residency.crashes import CrashRecord
 from antiphon.residency.registry import Entry
 from antiphon.runtime.owned import Told
 from antiphon.runtime.pool import Pool
+from antiphon.vocabulary.errors import WorkerDied
 
 
 class Resident:
@@ -33,6 +34,13 @@ class Resident:
         self.hearers: set[Told] = set()
         self.used_bytes: int | None = None
         self.next_sample = -math.inf
+
+    def require_rested(self, now: float) -> None:
+        """Raise WorkerDied, which says when to come back, for a model that died too often lately."""
+        wait_s = self.crashes.wait_s(now)
+        if wait_s:
+            told = f"the engine of model {self.entry.id!r} died {self.crashes.crashes} times in a row"
+            raise WorkerDied(told, retry_after_s=wait_s)
 
     @contextmanager
     def hearing(self, told: Told | None) -> Iterator[None]:

@@ -35,7 +35,7 @@ from antiphon.vocabulary.errors import (
     WorkerDied,
 )
 from antiphon.vocabulary.spec import ModelSpec, Registration
-from antiphon.vocabulary.states import ModelState, Operation
+from antiphon.vocabulary.states import EvictionCause, ModelState, Operation
 
 
 class Residents:
@@ -52,7 +52,8 @@ class Residents:
         self._aside: list[Resident] = []  # one for each pool that is being built beside its model's first
         self._deaths = Deaths()
         self._scales = Scales(ports.memory, ports.clock, self.registry, desk)
-        self._idle_alarms = IdleAlarms(ports.clock, ports.limits.idle_unload_s, self._evict)
+        retire = partial(self._evict, cause=EvictionCause.IDLE)
+        self._idle_alarms = IdleAlarms(ports.clock, ports.limits.idle_unload_s, retire)
         desk.on_idle = self._became_idle
 
     def __iter__(self) -> Iterator[Resident]:
@@ -140,6 +141,7 @@ class Residents:
         resident.used_bytes, resident.next_sample = pool.resident_bytes, -math.inf
         entry.facts = pool.facts
         entry.last_error = None
+        self._ports.observer.loaded(entry.id, pool.load_s)
 
     def take(self, entry: Entry, step: Step) -> None:
         """Change a model's state, and tell the observer."""
@@ -232,6 +234,8 @@ class Residents:
         Its leases end as their calls fail, and whoever is granted next loads anew. A host that never was a pool, or is
         one no more, fails those who call it, and that is all.
         """
+        if not self._deaths.closed:
+            self._ports.observer.died(model_id)
         resident = self.get(model_id)
         if resident is None or resident.pool is None or resident.pool.host is not host:
             return
@@ -243,13 +247,6 @@ class Residents:
             self.failed(resident.entry, "run", death_of(host))
             resident.crashes = resident.crashes.crashed(self._ports.clock.now())
         self._room.retry()
-
-    def _require_rested(self, resident: Resident) -> None:
-        """Refuse to load a model that died too often lately."""
-        wait_s = resident.crashes.wait_s(self._ports.clock.now())
-        if wait_s:
-            told = f"the engine of model {resident.entry.id!r} died {resident.crashes.crashes} times in a row"
-            raise WorkerDied(told, retry_after_s=wait_s)
 
     def close(self) -> None:
         """Stop the alarms, and let go of what is remembered."""
@@ -275,6 +272,7 @@ class Residents:
             had_begun = entry.state is not ModelState.UNLOADED
             if had_begun:
                 self.take(entry, Step.FAIL)
+                self._ports.observer.load_failed(entry.id)
             self._room.retry()
             if isinstance(fault, WorkerDied) and had_begun:
                 resident.crashes = resident.crashes.crashed(self._ports.clock.now())
@@ -289,7 +287,7 @@ class Residents:
         self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
     ) -> None:
         try:
-            self._require_rested(resident)
+            resident.require_rested(self._ports.clock.now())
             require_slots(resident.entry.registration.spec, resident.max_slots)  # nobody leaves for what cannot be
             await self._room.enter(partial(self._reserve, resident, evictions), self.no_room)
         except BaseException:
@@ -309,7 +307,7 @@ class Residents:
         What was evicted stays so, also where it was not enough.
         """
         plan = self.eviction_plan(resident.entry)
-        made = self._evict_some(plan.candidates, plan.excess)
+        made = self._evict_some(plan.candidates, plan.excess, EvictionCause.ROOM)
         evictions += made
         if len(made) < plan.excess:
             return False
@@ -332,7 +330,8 @@ class Residents:
                     return await self._build(resident, staged)
                 finally:
                     self.memory.guard.release(needed_bytes)
-            evictions = evictions or self._evict_some(self.eviction_plan(resident.entry).candidates, 1)
+            candidates = self.eviction_plan(resident.entry).candidates
+            evictions = evictions or self._evict_some(candidates, 1, EvictionCause.MEMORY)
             if not evictions:
                 raise self.no_memory()
             await asyncio.wait(evictions)
@@ -346,12 +345,12 @@ class Residents:
             raise ShuttingDown
         if staged is not None:  # its weights came before, beside another pool
             return await build_pool(staged, registration.spec, resident.max_slots)
-        before, started = await self._scales.weigh(), self._ports.clock.now()
+        before = await self._scales.weigh()
         limits = self.limits_of(registration, resident)
         staged = await stage(self.make_host(registration.spec), limits)
         pool = await build_pool(staged, registration.spec, resident.max_slots)
         try:
-            self._desk.run_times(resident.entry.id).note_load(self._ports.clock.now() - started)
+            self._desk.run_times(resident.entry.id).note_load(pool.load_s)
             if pool.host.killable:  # it has a process of its own, which is measured
                 return pool
             change = await self._scales.change(before, resident.entry)
@@ -360,12 +359,12 @@ class Residents:
             raise
         return replace(pool, resident_bytes=change.grown_bytes)
 
-    def _evict_some(self, candidates: Iterable[Entry], count: int) -> "list[asyncio.Task[None]]":
+    def _evict_some(self, candidates: Iterable[Entry], count: int, cause: EvictionCause) -> "list[asyncio.Task[None]]":
         """Retire as many of these as are idle, `count` at most, the first ones first."""
-        attempts = (self._evict(self._by_id[candidate.id]) for candidate in candidates)
+        attempts = (self._evict(self._by_id[candidate.id], cause) for candidate in candidates)
         return list(islice((it for it in attempts if it is not None), count))
 
-    def _evict(self, victim: Resident) -> "asyncio.Task[None] | None":
+    def _evict(self, victim: Resident, cause: EvictionCause) -> "asyncio.Task[None] | None":
         """Retire a model if it is idle now; its memory is freed under its own lease, by a task that is returned."""
         if victim in self._aside:
             return None
@@ -377,6 +376,7 @@ class Residents:
         except BaseException:
             self._desk.release(lease)
             raise
+        self._ports.observer.evicted(victim.entry.id, cause)
         eviction = self._tasks.start(self._free(victim, pool, lease))
         eviction.add_done_callback(log_unheard)
         return eviction

@@ -176,6 +176,7 @@ class LifecycleLimits:
     def __init__(
         self, clock: Clock, load_s: float, teardown_s: float, overdue: Callable[[Callable[[], AntiphonError]], None]
     ) -> None:
+        self.now = clock.now
         self._clock = clock
         self._load_s = load_s
         self._teardown_s = teardown_s

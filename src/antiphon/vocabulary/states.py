@@ -35,6 +35,17 @@ class Operation(StrEnum):
         return ClaimKind.REQUEST if self is Operation.INFER else ClaimKind.MANAGEMENT
 
 
+class EvictionCause(StrEnum):
+    """Why an idle model was taken out of memory."""
+
+    ROOM = "room"
+    """Another is to be loaded, and `max_loaded_models` are."""
+    MEMORY = "memory"
+    """Another is to be loaded, and there is too little free memory."""
+    IDLE = "idle"
+    """Nobody has used it for `idle_unload_ms`."""
+
+
 class Isolation(StrEnum):
     """Where a model's engine runs: in a thread of the server, or in a worker process of its own."""
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,12 +31,12 @@ class Crew:
         self._inbox.put(call)
 
     async def call(self, function: Callable[..., T], *args: object) -> T:
-        """Make a blocking call and await what it returns or raises."""
+        """Make a blocking call, in the caller's context, and await what it returns or raises."""
         import asyncio  # a worker process has crews and no event loop, and starts sooner without one
 
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._inbox.put(partial(_perform, loop, future, function, args))
+        self._inbox.put(partial(copy_context().run, _perform, loop, future, function, args))
         try:
             return await future
         finally:

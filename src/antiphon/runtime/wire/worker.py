@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
+from contextvars import Context
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -69,23 +70,8 @@ class WorkerProcess(Generic[Told]):
         """
         if self._killed.is_set():
             raise worker_died(_KILLED_BEFORE)
-        loop = asyncio.get_running_loop()
-        with ExitStack() as theirs, ExitStack() as ours:
-            our_end, their_end = socket.socketpair()
-            ours.enter_context(our_end)
-            theirs.enter_context(their_end)
-            heard, printed = os.pipe()
-            theirs.callback(os.close, printed)
-            chatter = Chatter(self._name)
-            pipe, _ = await loop.connect_read_pipe(lambda: chatter, os.fdopen(heard, "rb", 0))
-            ours.callback(pipe.close)
-            await loop.create_unix_connection(lambda: self._channel, sock=our_end)
-            ours.callback(self._channel.abort)
-            self._process = await _spawn(self._module, their_end, printed, self._descriptors)
-            ours.pop_all()
-        self._burial = asyncio.ensure_future(self._bury(self._process, chatter, pipe))
-        if self._killed.is_set():
-            self.kill()
+        # In a context of its own: what it prints later, and how it ends, is not of the request that it is started for.
+        await asyncio.get_running_loop().create_task(self._start(), context=Context())
 
     def tell(self, message: Message) -> None:
         """Say something that has no answer."""
@@ -140,6 +126,25 @@ class WorkerProcess(Generic[Told]):
         self._channel.abort()
         if self._burial is not None:
             await asyncio.shield(self._burial)
+
+    async def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+        with ExitStack() as theirs, ExitStack() as ours:
+            our_end, their_end = socket.socketpair()
+            ours.enter_context(our_end)
+            theirs.enter_context(their_end)
+            heard, printed = os.pipe()
+            theirs.callback(os.close, printed)
+            chatter = Chatter(self._name)
+            pipe, _ = await loop.connect_read_pipe(lambda: chatter, os.fdopen(heard, "rb", 0))
+            ours.callback(pipe.close)
+            await loop.create_unix_connection(lambda: self._channel, sock=our_end)
+            ours.callback(self._channel.abort)
+            self._process = await _spawn(self._module, their_end, printed, self._descriptors)
+            ours.pop_all()
+        self._burial = asyncio.ensure_future(self._bury(self._process, chatter, pipe))
+        if self._killed.is_set():
+            self.kill()
 
     def _hear(self, call: int, answer: Told, parcel: Parcel) -> None:
         listener = self._listeners.get(call)
