@@ -13,11 +13,16 @@ from antiphon.audio.decode import DecodeLimits
 from antiphon.config import ServerConfig, build_config, model_registration, usable_cores
 from antiphon.http.access import AccessRules, local_names
 from antiphon.http.app import HttpLimits, Services, create_app
+from antiphon.http.ledger import RequestLedger
 from antiphon.http.server import HttpServer, address_of, bind
 from antiphon.http.tls import tls_context
 from antiphon.listeners.kinds import make_listener
 from antiphon.listeners.side import SideListeners
+from antiphon.observability.counts import Counts
 from antiphon.observability.log import LogObserver
+from antiphon.observability.metrics import Metrics
+from antiphon.observability.observers import Observers
+from antiphon.observability.records import RecordKeeper
 from antiphon.packages import InstalledModel, default_models_root, installed_registrations, shipped_catalogue
 from antiphon.ports.clock import Clock
 from antiphon.ports.host import SlotHost
@@ -42,6 +47,7 @@ from antiphon.service.alignment import AlignmentService
 from antiphon.service.models import ModelService
 from antiphon.service.models_root import ModelsRoot
 from antiphon.service.packages import PackageService
+from antiphon.service.readings import readings
 from antiphon.service.speech import SpeechService
 from antiphon.service.tasks import TaskService
 from antiphon.service.transcription import TranscriptionService
@@ -63,13 +69,14 @@ class Assembly:
     runtime: ModelRuntime
     codec: ThreadCodec
     services: Services
+    ledger: RequestLedger
 
     def app(self, names: frozenset[str] | None = None) -> FastAPI:
         """The HTTP application over these services; `names` as in AccessRules: for callers of this machine alone."""
         config = self.config
         limits = HttpLimits(config.max_request_body_bytes, config.max_text_chars, config.allowed_audio_roots)
         access = AccessRules(config.api_keys, config.origins(), names)
-        return create_app(self.services, limits, access, config.speech_format)
+        return create_app(self.services, limits, access, config.speech_format, self.ledger)
 
     async def close(self) -> None:
         """End the installs, let the admitted work end, and free the models."""
@@ -125,13 +132,15 @@ def assemble(
     *,
     parallel_jobs: bool,
     max_slots_of: Callable[[ModelSpec], int] = audited_slots,
+    logged_body_bytes: int = 0,
 ) -> Assembly:
     """Put a server together. Every model is inspected, none is loaded; raises ConfigError for one that cannot be.
 
-    `max_slots_of` stands for the audit list, which only its own validation goes past.
+    `max_slots_of` stands for the audit list, which only its own validation goes past. Of each
+    body `logged_body_bytes` go into the log.
     """
     clock = LoopClock()
-    codec = make_codec(config, clock)
+    codec, counts = make_codec(config, clock), Counts()
 
     def make_host(spec: ModelSpec, on_death: Callable[[], None]) -> SlotHost:
         adapter = finder.find(spec.family)  # an unknown family is refused here, and not by its worker
@@ -149,7 +158,7 @@ def assemble(
     ports = RuntimePorts(
         clock,
         codec,
-        LogObserver(),
+        Observers([RecordKeeper(), counts, LogObserver()]),
         make_host,
         SystemMemory(),
         config.busy_timeout_ms,
@@ -182,8 +191,9 @@ def assemble(
         alignment=AlignmentService(runtime, codec, config.max_text_chars),
         tasks=TaskService(runtime, codec, config.max_text_chars),
         packages=PackageService(ModelsRoot(models_root), runtime),
+        metrics=Metrics(counts, partial(readings, runtime), parallel=parallel_jobs),
     )
-    return Assembly(config, runtime, codec, services)
+    return Assembly(config, runtime, codec, services, RequestLedger(counts, logged_body_bytes))
 
 
 def make_codec(config: ServerConfig, clock: Clock) -> ThreadCodec:
@@ -245,10 +255,11 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
             await assembly.codec.start()
             await assembly.runtime.start()
             limits = _peer_limits(config)
+            order, ledger = shutdown.order, assembly.ledger
             if config.listeners:  # an application of their own: it takes time to build
-                side.start(Served(assembly.app(), limits, shutdown.order), shutdown.begin)
+                side.start(Served(assembly.app(), limits, order, ledger), shutdown.begin)
             try:
-                await HttpServer(bound, Served(assembly.app(names), limits, shutdown.order), clock, tls).serve()
+                await HttpServer(bound, Served(assembly.app(names), limits, order, ledger), clock, tls).serve()
             finally:
                 shutdown.begin()
                 await side.join()

@@ -23,6 +23,7 @@ MANAGEMENT = {
 
 OTHER = {
     ("GET", "/health"),
+    ("GET", "/metrics"),
     ("GET", "/v1/models"),
     ("GET", "/v1/models/{model_id}"),
     ("GET", "/v1/status"),

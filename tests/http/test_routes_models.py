@@ -34,7 +34,15 @@ def test_health_counts_the_models(server):
 
 @pytest.mark.parametrize(
     "path",
-    ["/health", "/v1/models", "/v1/models/tts", "/v1/status", "/v1/audio/models", "/v1/audio/voices?model=tts"],
+    [
+        "/health",
+        "/metrics",
+        "/v1/models",
+        "/v1/models/tts",
+        "/v1/status",
+        "/v1/audio/models",
+        "/v1/audio/voices?model=tts",
+    ],
 )
 def test_head_is_get_without_the_body(server, path):
     got, headed = server.client.get(path), server.client.head(path)
@@ -202,6 +210,7 @@ def test_the_openapi_document_lists_the_routes(server):
     assert document["openapi"].startswith("3.")
     assert {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods} == {
         "GET /health",
+        "GET /metrics",
         "GET /v1/models",
         "GET /v1/models/{model_id}",
         "POST /v1/models/load",

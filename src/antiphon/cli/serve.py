@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _FLAGS = "Configuration (each wins over the file)"
 _KEYS_VARIABLE = "ANTIPHON_API_KEYS"
+_LOGGED_BODY_BYTES = 2000
 
 
 def serve(
@@ -76,6 +77,10 @@ def serve(
         int | None, typer.Option(help="How long a stop waits for work; 0 = no bound.", rich_help_panel=_FLAGS)
     ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_format: Annotated[str, typer.Option(help="pretty, or json: one object a line.")] = "pretty",
+    log_bodies: Annotated[
+        bool, typer.Option("--log-bodies", help="Write the first 2,000 bytes of each body into the log.")
+    ] = False,
 ) -> None:
     """Serve speech models over HTTP until Ctrl-C or SIGTERM."""
     from antiphon.runtime.permanent import permanent_imports
@@ -118,13 +123,18 @@ def serve(
         "max_connections": max_connections,
         "drain_timeout_ms": drain_timeout_ms,
     }
-    _log_to_stderr(log_level)
+    _log_to_stderr(log_level, log_format)
     with StopSignals() as signals, one_line_errors():
         if config is None:
             settings = installed_config(models_root, flags, parallel_jobs=parallel_jobs)
         else:
             settings = load_config(config, parallel_jobs=parallel_jobs, overrides=flags)
-        assembly = assemble(settings, AdapterFinder(family or ()), parallel_jobs=parallel_jobs)
+        assembly = assemble(
+            settings,
+            AdapterFinder(family or ()),
+            parallel_jobs=parallel_jobs,
+            logged_body_bytes=_LOGGED_BODY_BYTES if log_bodies else 0,
+        )
         if parallel_jobs:
             typer.echo(STARTUP_NOTICE, err=True)  # rule.startup_notice
 
@@ -159,9 +169,13 @@ def _curl_line(assembly: "Assembly", url: str) -> str | None:
     return None
 
 
-def _log_to_stderr(level: str) -> None:
+def _log_to_stderr(level: str, form: str) -> None:
+    from antiphon.observability.lines import FORMATS, log_lines
+
     if level.upper() not in logging.getLevelNamesMapping():
         raise typer.BadParameter(f"{level!r} is no level", param_hint="--log-level")
-    logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if form not in FORMATS:
+        raise typer.BadParameter(f"{form!r} is neither of {', '.join(FORMATS)}", param_hint="--log-format")
+    log_lines(level.upper(), FORMATS[form]())
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of every malformed form, which we answer
     logging.getLogger("faster_whisper").setLevel(logging.WARNING)  # it tells of every request

@@ -66,7 +66,7 @@ def install_access(app: FastAPI, rules: AccessRules) -> None:
             allow_origins=rules.cors_origins,
             allow_methods=("GET", "HEAD", "POST"),
             allow_headers=("*",),
-            expose_headers=("Retry-After", "Server-Timing"),
+            expose_headers=("Retry-After", "Server-Timing", "X-Request-Id"),
             allow_private_network=True,
         )
     app.add_middleware(RefuseForeignPages, names=rules.local_names, origins=rules.cors_origins)

@@ -9,9 +9,11 @@ from antiphon.http.access import AccessRules, install_access
 from antiphon.http.base_url import JoinBaseUrl
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import ERROR_SCHEMA, install
+from antiphon.http.ledger import RequestLedger
 from antiphon.http.routes.alignments import add_alignment_routes
 from antiphon.http.routes.live import add_live_routes
 from antiphon.http.routes.management import add_management_routes
+from antiphon.http.routes.metrics import add_metrics_route
 from antiphon.http.routes.models import add_model_routes
 from antiphon.http.routes.packages import add_package_routes
 from antiphon.http.routes.realtime import add_realtime_routes
@@ -19,6 +21,7 @@ from antiphon.http.routes.speech import add_speech_routes
 from antiphon.http.routes.tasks import add_task_routes
 from antiphon.http.routes.transcriptions import add_transcription_routes
 from antiphon.ports.codec import AudioFormat
+from antiphon.observability.metrics import Metrics
 from antiphon.service.alignment import AlignmentService
 from antiphon.service.models import ModelService
 from antiphon.service.packages import PackageService
@@ -33,7 +36,7 @@ _BYTES_PER_CHARACTER = 12
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The use cases that the routes call."""
+    """The use cases that the routes call, and the numbers that they show."""
 
     models: ModelService
     speech: SpeechService
@@ -41,6 +44,7 @@ class Services:
     alignment: AlignmentService
     tasks: TaskService
     packages: PackageService
+    metrics: Metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +64,12 @@ def create_app(
     limits: HttpLimits,
     access: AccessRules = _OPEN,
     speech_format: AudioFormat = AudioFormat.WAV,
+    ledger: RequestLedger | None = None,
 ) -> FastAPI:
     """Build the application. It owns nothing: whoever made the services starts and closes their runtime.
 
-    `speech_format` is what speech is answered in where a request does not say.
+    `speech_format` is what speech is answered in where a request does not say. Its requests are entered in `ledger`,
+    if there is one.
     """
     app = FastAPI(
         title="antiphon",
@@ -84,8 +90,13 @@ def create_app(
     add_model_routes(app.router, services.models)
     add_management_routes(app.router, services.models)
     add_package_routes(app.router, services.models, services.packages)
+    add_metrics_route(app.router, services.metrics)
     install(app)
     app.add_middleware(JoinBaseUrl)
     install_access(app, access)
-    app.add_middleware(DrainUnreadBodies, limit_bytes=body_bytes)  # outermost: it sees every refusal
+    if ledger is not None:
+        app.add_middleware(ledger.around)  # around all that answers
+    app.add_middleware(
+        DrainUnreadBodies, limit_bytes=body_bytes
+    )  # outermost: it sees every refusal, and answers nothing
     return app

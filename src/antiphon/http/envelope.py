@@ -20,6 +20,7 @@ from starlette.websockets import WebSocketDisconnect
 from websockets.frames import CloseCode
 
 from antiphon.http.bodies import invalid_request
+from antiphon.observability.records import note_refusal
 from antiphon.vocabulary import errors
 
 log = logging.getLogger(__name__)
@@ -88,11 +89,17 @@ ERROR_SCHEMA = {
 
 
 def error_body(error: Exception) -> ErrorBody:
-    """The error as JSON says it, in an answer or in a stream's `error` event; a stranger is an "internal error"."""
-    row = _row(error)
-    if row is None or not isinstance(error, errors.AntiphonError):
-        return INTERNAL
-    return _body(row.message or error.message, row.type, error.param, error.code)
+    """The error as JSON says it, in an answer or in a stream's `error` event; a stranger is an "internal error".
+
+    It is noted with the request that is told so.
+    """
+    note_refusal(reason_of(error))
+    return _said(error)
+
+
+def reason_of(error: Exception) -> str:
+    """The error in one word, of which there are few: its code, or its type where it has none."""
+    return _reason(_said(error))
 
 
 def close_code(error: errors.AntiphonError) -> CloseCode:
@@ -109,14 +116,14 @@ def close_code(error: errors.AntiphonError) -> CloseCode:
 def refusal_json(error: errors.AntiphonError) -> dict[str, object]:
     """The error as a dry run foretells it: its status and what it would say."""
     row = _row(error)
-    return {"status": 500 if row is None else row.status, **error_body(error)["error"]}
+    return {"status": 500 if row is None else row.status, **_said(error)["error"]}
 
 
 def error_response(error: Exception) -> Response:
     """The error as a whole answer; a 503 says when to come back, a 401 (RFC 9110) how to say who one is."""
     row = _row(error)
     if row is None:
-        return _answer(500, INTERNAL)
+        return _answer(500, error_body(error))
     match row.status:
         case 401:
             headers = {"www-authenticate": "Bearer"}
@@ -162,10 +169,11 @@ class AnswerInternalErrors:
             await self._app(scope, receive, send_and_watch)
         except WebSocketDisconnect:
             pass  # its client has left, and nothing is wrong
-        except Exception:  # the edge that owns every outcome of a request
+        except Exception as fault:  # the edge that owns every outcome of a request
             log.exception("internal error in %s %r", _method(scope), scope["path"])
+            body = error_body(fault)
             if started is None:
-                await _answer(500, INTERNAL)(scope, receive, send)
+                await _answer(500, body)(scope, receive, send)
             elif started == "websocket.accept":
                 await send({"type": "websocket.close", "code": CloseCode.INTERNAL_ERROR, "reason": "internal error"})
 
@@ -199,6 +207,7 @@ async def _on_http_exception(request: Request, exc: Exception) -> Response:
         case status:
             fault = "server_error" if status >= 500 else "invalid_request_error"
             body = _body(str(exc.detail), fault, None, None)
+    note_refusal(_reason(body))
     return _answer(exc.status_code, body, headers)
 
 
@@ -212,6 +221,7 @@ async def _on_validation_error(_request: Request, exc: Exception) -> Response:
 
 async def _on_disconnect(_request: Request, _exc: Exception) -> Response:
     """Nobody reads this answer; it exists because every request must have one."""
+    note_refusal(errors.ClientLeft.code)
     return _answer(400, _body("the client left before its request had arrived", "invalid_request_error", None, None))
 
 
@@ -226,6 +236,18 @@ def _row(error: Exception) -> Row | None:
         if row := TABLE.get(kind):
             return row
     return None
+
+
+def _said(error: Exception) -> ErrorBody:
+    row = _row(error)
+    if row is None or not isinstance(error, errors.AntiphonError):
+        return INTERNAL
+    return _body(row.message or error.message, row.type, error.param, error.code)
+
+
+def _reason(body: ErrorBody) -> str:
+    said = body["error"]
+    return said["code"] or said["type"] or ""
 
 
 def _body(message: str, kind: str, param: str | None, code: str | None) -> ErrorBody:

@@ -49,6 +49,34 @@ class StopOrder:
     cut: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+class Ledger(Protocol):
+    """Where every request is entered, whoever answers it; the application itself is entered already."""
+
+    def around(self, app: AsgiApp) -> AsgiApp:
+        """The same application, with its requests entered."""
+        ...
+
+    def turned_away(self, status: int, reason: str, *, is_request: bool) -> str | None:
+        """A listener answers this itself; the result is the request's id, to be sent with it.
+
+        `reason` is the code of the error. What is no `is_request` belongs to a request that is entered already.
+        """
+        ...
+
+
+class NoLedger:
+    """Enters nothing."""
+
+    def around(self, app: AsgiApp) -> AsgiApp:
+        """As it is."""
+        return app
+
+    def turned_away(self, status: int, reason: str, *, is_request: bool) -> str | None:
+        """Forget it."""
+        del status, reason, is_request
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """What a listener serves: the whole HTTP application, with its limits, errors and keys, to be called in process."""
@@ -56,6 +84,7 @@ class Served:
     app: AsgiApp
     limits: PeerLimits
     stop: StopOrder
+    ledger: Ledger = field(default_factory=NoLedger)
 
 
 @dataclass(frozen=True, slots=True)

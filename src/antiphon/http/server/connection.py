@@ -11,8 +11,9 @@ from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from antiphon.http.envelope import error_response
-from antiphon.http.server.exchange import GOODBYE, Exchange
+from antiphon.http.envelope import error_response, reason_of
+from antiphon.http.ledger import REQUEST_ID
+from antiphon.http.server.exchange import Exchange
 from antiphon.http.server.handshake import Upgrade
 from antiphon.http.server.progress import Progress
 from antiphon.http.server.refusals import last_answer
@@ -230,7 +231,7 @@ class Connection(HttpToolsProtocol):
         self._running = cycle
         if self._traffic.stop.begun.is_set():
             cycle.keep_alive = False
-            self._exchange = Exchange(GOODBYE, cycle, self._traffic.stop.begun)
+            self._exchange = Exchange(self._traffic.goodbye, cycle, self._traffic.stop.begun)
         else:
             self._exchange = Exchange(app, cycle, self._traffic.stop.begun)  # type: ignore[arg-type]  # two names for an ASGI application
         super()._start_asgi_task(cycle, self._exchange)  # type: ignore[arg-type]  # as above
@@ -253,7 +254,11 @@ class Connection(HttpToolsProtocol):
             return
         if self._exchange is not None and answers:
             self._exchange.detach()
-        self.transport.write(last_answer(error_response(error), self.server_state.default_headers))
+        refusal = error_response(error)
+        entered = self._traffic.ledger.turned_away(refusal.status_code, reason_of(error), is_request=not answers)
+        if entered is not None:
+            refusal.headers[REQUEST_ID] = entered
+        self.transport.write(last_answer(refusal, self.server_state.default_headers))
         self._linger()
 
     def _linger(self) -> None:

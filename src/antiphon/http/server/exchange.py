@@ -9,6 +9,7 @@ from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import error_response
 from antiphon.http.live import PACE, STOPPING
 from antiphon.http.presence import PRESENCE, Presence
+from antiphon.ports.listener import Ledger
 from antiphon.vocabulary.errors import AntiphonError, ShuttingDown, TooLarge
 
 _DISCONNECT: Message = {"type": "http.disconnect"}
@@ -101,5 +102,6 @@ async def _say_goodbye(scope: Scope, receive: Receive, send: Send) -> None:
     await error_response(ShuttingDown())(scope, receive, send)
 
 
-GOODBYE: ASGIApp = DrainUnreadBodies(_say_goodbye, _REFUSED_BODY_BYTES)
-"""The application of a server that shuts down: it answers every request with 503 shutting_down."""
+def goodbye(ledger: Ledger) -> ASGIApp:
+    """The application of a server that shuts down: it answers every request with 503 shutting_down."""
+    return DrainUnreadBodies(ledger.around(_say_goodbye), _REFUSED_BODY_BYTES)

@@ -12,6 +12,7 @@ from email.utils import formatdate
 import uvicorn
 
 from antiphon.http.server.connection import Connection
+from antiphon.http.server.exchange import goodbye
 from antiphon.http.server.sockets import BACKLOG
 from antiphon.http.server.traffic import STALL_S, Traffic
 from antiphon.http.server.websocket import WebSocketConnection
@@ -47,7 +48,8 @@ class HttpServer:
         self._tls = tls
         self._clock = clock
         self._stop = served.stop
-        self._traffic = Traffic(config, served.app, served.limits, served.stop, clock)
+        ledger = served.ledger
+        self._traffic = Traffic(config, served.app, goodbye(ledger), ledger, served.limits, served.stop, clock)
         self._look_s = _look_s(served)
         self._next_look: Timer | None = None
         self._cut_at: float | None = None

@@ -6,7 +6,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from antiphon.ports.clock import Clock
-from antiphon.ports.listener import AsgiApp, PeerLimits, StopOrder
+from antiphon.ports.listener import AsgiApp, Ledger, PeerLimits, StopOrder
 
 STALL_S = 0.25
 """How long a peer of a server that stops may make no progress in what it sends or takes, in seconds."""
@@ -17,10 +17,15 @@ LINGER_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The shared state; `state` is uvicorn's own set of connections and of the tasks that answer requests."""
+    """The shared state; `state` is uvicorn's own set of connections and of the tasks that answer requests.
+
+    `goodbye` answers in the place of `app` once the server stops.
+    """
 
     config: uvicorn.Config
     app: AsgiApp
+    goodbye: AsgiApp
+    ledger: Ledger
     limits: PeerLimits
     stop: StopOrder
     clock: Clock

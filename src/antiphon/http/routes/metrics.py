@@ -1,0 +1,18 @@
+"""`GET /metrics`: the numbers of the server, for Prometheus."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from antiphon.http.routing import get
+from antiphon.observability.metrics import Metrics
+
+
+def add_metrics_route(router: APIRouter, metrics: Metrics) -> None:
+    """The route; it needs a key where one is set."""
+
+    @get(router, "/metrics")
+    async def exposition(request: Request) -> Response:
+        """All numbers of the server at one moment, as Prometheus reads them; OpenMetrics where that is accepted."""
+        content, content_type = metrics.exposition(request.headers.get("accept", ""))
+        return Response(content, headers={"content-type": content_type})
