@@ -1,7 +1,7 @@
 """A real server of controlled models, with a client and the checkpoints that steer them. It asserts nothing."""
 
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,9 +62,14 @@ class ControlledServer:
 
 @contextmanager
 def controlled_server(
-    folder: Path, *, parallel: bool, start: Callable[..., subprocess.Popen[str]] | None = None, **config: object
+    folder: Path,
+    *,
+    parallel: bool,
+    start: Callable[..., subprocess.Popen[str]] | None = None,
+    flags: Sequence[str] = (),
+    **config: object,
 ) -> Iterator[ControlledServer]:
-    """Serve the controlled models; `parallel` gives them two slots each, `start` is as in `running_server`."""
+    """Serve the controlled models; `parallel` gives them two slots each, the rest is as in `running_server`."""
     folders = {"tts": "tts", "asr": "asr", SLASHED: "slashed"}
     slots: dict[str, object] = {"slots": 2} if parallel else {}
     models = [
@@ -72,7 +77,7 @@ def controlled_server(
         for name, path in folders.items()
     ]
     checkpoints = {name: ControlledCheckpoint(folder / path) for name, path in folders.items()}
-    flags = ["--parallel-jobs"] if parallel else []
+    flags = [*flags, "--parallel-jobs"] if parallel else flags
     with (
         running_server(folder, {"models": models, "lazy_load": True, **config}, *flags, start=start) as process,
         httpx.Client(base_url=process.url, timeout=HANG_GUARD_S) as client,

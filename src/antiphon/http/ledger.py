@@ -110,9 +110,13 @@ class _Entry:
 
     @property
     def route(self) -> str:
-        """The template that it matched."""
-        route: str = getattr(self._scope.get("route"), "path_format", NO_ROUTE)
-        return route
+        """The template that it matched. FastAPI tells which it was for routes of its own kind alone."""
+        route, endpoint = self._scope.get("route"), self._scope.get("endpoint")
+        if route is None and endpoint is not None:
+            routes = self._scope["app"].routes
+            route = next((it for it in routes if getattr(it, "endpoint", None) is endpoint), None)
+        template: str = getattr(route, "path_format", NO_ROUTE)
+        return template
 
     async def run(self, app: ASGIApp) -> None:
         """Have it answered."""
