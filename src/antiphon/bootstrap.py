@@ -26,7 +26,7 @@ from antiphon.observability.records import RecordKeeper
 from antiphon.packages import InstalledModel, default_models_root, installed_registrations, shipped_catalogue
 from antiphon.ports.clock import Clock
 from antiphon.ports.host import SlotHost
-from antiphon.ports.listener import HouseRules, PeerLimits, Served
+from antiphon.ports.listener import HouseRules, NoLedger, PeerLimits, Served
 from antiphon.runtime.audit import audited_slots, check_slots
 from antiphon.runtime.clock import LoopClock
 from antiphon.runtime.codecs import ThreadCodec
@@ -69,7 +69,7 @@ class Assembly:
     runtime: ModelRuntime
     codec: ThreadCodec
     services: Services
-    ledger: RequestLedger
+    ledger: RequestLedger | None
 
     def app(self, names: frozenset[str] | None = None) -> FastAPI:
         """The HTTP application over these services; `names` as in AccessRules: for callers of this machine alone."""
@@ -133,11 +133,13 @@ def assemble(
     parallel_jobs: bool,
     max_slots_of: Callable[[ModelSpec], int] = audited_slots,
     logged_body_bytes: int = 0,
+    observed: bool = True,
 ) -> Assembly:
     """Put a server together. Every model is inspected, none is loaded; raises ConfigError for one that cannot be.
 
     `max_slots_of` stands for the audit list, which only its own validation goes past. Of each
-    body `logged_body_bytes` go into the log.
+    body `logged_body_bytes` go into the log. `observed` False enters no request and counts nothing: the bench holds
+    that against a server that does.
     """
     clock = LoopClock()
     codec, counts = make_codec(config, clock), Counts()
@@ -158,7 +160,7 @@ def assemble(
     ports = RuntimePorts(
         clock,
         codec,
-        Observers([RecordKeeper(), counts, LogObserver()]),
+        Observers([RecordKeeper(), counts, LogObserver()] if observed else [LogObserver()]),
         make_host,
         SystemMemory(),
         config.busy_timeout_ms,
@@ -193,7 +195,8 @@ def assemble(
         packages=PackageService(ModelsRoot(models_root), runtime),
         metrics=Metrics(counts, partial(readings, runtime), parallel=parallel_jobs),
     )
-    return Assembly(config, runtime, codec, services, RequestLedger(counts, logged_body_bytes))
+    ledger = RequestLedger(counts, logged_body_bytes) if observed else None
+    return Assembly(config, runtime, codec, services, ledger)
 
 
 def make_codec(config: ServerConfig, clock: Clock) -> ThreadCodec:
@@ -255,7 +258,7 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
             await assembly.codec.start()
             await assembly.runtime.start()
             limits = _peer_limits(config)
-            order, ledger = shutdown.order, assembly.ledger
+            order, ledger = shutdown.order, assembly.ledger or NoLedger()
             if config.listeners:  # an application of their own: it takes time to build
                 side.start(Served(assembly.app(), limits, order, ledger), shutdown.begin)
             try:

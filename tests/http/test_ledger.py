@@ -12,6 +12,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from antiphon.http.envelope import install
 from antiphon.http.ledger import RequestLedger
 from antiphon.http.presence import PRESENCE, Presence
+from antiphon.http.server.exchange import goodbye
 from antiphon.observability.counts import Counts
 from antiphon.observability.records import CURRENT
 from antiphon.vocabulary.errors import ServerBusy
@@ -228,3 +229,18 @@ def test_a_websocket_that_is_refused_is_answered_as_all_else():
 def test_after_a_request_nothing_is_left_of_it():
     Site().ask()
     assert CURRENT.get() is None
+
+
+def test_what_a_server_that_stops_answers_is_entered():
+    site = Site()
+    site.app = goodbye(site.ledger)
+    sent = site.ask(headers=named(b"mine"))
+    assert (sent[0]["status"], id_in(sent)) == (503, "mine")
+    assert (site.requests(), site.refusals()) == ({("none", "POST", "503"): 1}, {"shutting_down": 1})
+
+
+def test_a_connection_that_is_turned_away_counts_once():
+    site = Site()
+    ids = {site.ledger.turned_away(503, "server_busy", is_request=it) for it in (True, False)}
+    assert len(ids) == 2
+    assert (site.requests(), site.refusals()) == ({("none", "other", "503"): 1}, {"server_busy": 2})

@@ -10,6 +10,7 @@ from antiphon.bench.isolation import isolated_engines, isolation, worker_start
 from antiphon.bench.lab import Lab, Server, configured
 from antiphon.bench.load import drive
 from antiphon.bench.material import CLIENTS, NOOP, SENTENCES, clips_of, speech_request, transcription_request
+from antiphon.bench.observation import observation
 from antiphon.bench.samples import Basis
 from antiphon.bench.sides import BareImports, DirectSide, ServerSide, ServerStart
 from antiphon.config import usable_cores
@@ -103,6 +104,7 @@ def whisper(lab: Lab) -> Case:
 CASES: Mapping[str, Callable[[Lab], Case]] = {
     "noop": noop,
     "gate": gate,
+    "observation": observation,
     "startup": startup,
     "piper": piper,
     "whisper": whisper,

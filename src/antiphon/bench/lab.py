@@ -83,18 +83,24 @@ class Lab:
         self, models: Sequence[Mapping[str, object]], *, parallel: bool, isolation: Isolation = Isolation.THREAD
     ) -> list[str]:
         """The command of a server with these models, on a free port; in threads all its processor time is its own."""
-        settings = {"port": 0, "isolation": isolation, "models": list(models)}
-        config = self.file("server.json", json.dumps(settings).encode())
+        config = self._configuration(models, isolation)
         flags = ["--parallel-jobs"] if parallel else []
         return ["-m", "antiphon", "serve", "--config", str(config), "--family", NULL_TARGET, *flags]
 
     def serve(
-        self, models: Sequence[Mapping[str, object]], *, parallel: bool, isolation: Isolation = Isolation.THREAD
+        self,
+        models: Sequence[Mapping[str, object]],
+        *,
+        parallel: bool,
+        isolation: Isolation = Isolation.THREAD,
+        flags: Sequence[str] = (),
     ) -> Server:
-        """Start a server."""
-        arguments = self.serve_arguments(models, parallel=parallel, isolation=isolation)
-        process = self._open.enter_context(Measured(arguments))
-        return Server(process, wait_for_url(process))
+        """Start a server, with further flags."""
+        return self._started([*self.serve_arguments(models, parallel=parallel, isolation=isolation), *flags])
+
+    def serve_unobserved(self, models: Sequence[Mapping[str, object]]) -> Server:
+        """Start one of several slots a model that counts and logs no request."""
+        return self._started(["-m", "antiphon.bench.unobserved", str(self._configuration(models, Isolation.THREAD))])
 
     def null_model(self) -> dict[str, object]:
         """The configuration of a model that does nothing."""
@@ -102,8 +108,7 @@ class Lab:
 
     def bare(self) -> Server:
         """Start the bare route."""
-        process = self._open.enter_context(Measured(["-m", "antiphon.bench.bare"]))
-        return Server(process, wait_for_url(process))
+        return self._started(["-m", "antiphon.bench.bare"])
 
     def direct(self, work: DirectWork) -> Measured:
         """Load an engine in a process without a server."""
@@ -118,6 +123,14 @@ class Lab:
         path = self._folder / f"{self._files}-{name}"
         path.write_bytes(content)
         return path
+
+    def _configuration(self, models: Sequence[Mapping[str, object]], isolation: Isolation) -> Path:
+        settings = {"port": 0, "isolation": isolation, "models": list(models)}
+        return self.file("server.json", json.dumps(settings).encode())
+
+    def _started(self, arguments: Sequence[str]) -> Server:
+        process = self._open.enter_context(Measured(arguments))
+        return Server(process, wait_for_url(process))
 
 
 def configured(model: InstalledModel, model_id: str | None = None) -> dict[str, object]:

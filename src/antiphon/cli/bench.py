@@ -16,6 +16,7 @@ class CaseName(StrEnum):
 
     NOOP = "noop"
     GATE = "gate"
+    OBSERVATION = "observation"
     STARTUP = "startup"
     PIPER = "piper"
     WHISPER = "whisper"

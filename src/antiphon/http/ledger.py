@@ -69,13 +69,15 @@ class RequestLedger:
 
     def enter(self, entry: "_Entry", seconds: float) -> None:
         """A request is over."""
-        record, route = entry.record, entry.route
+        record, route = entry.record, entry.route()
         self._counts.answered(route, entry.method, entry.status, seconds)
         if record.refusals:
             self._counts.refused(record.refusals, record.model)
         level = logging.DEBUG if route in _PROBES and entry.status < 400 else logging.INFO
         if log.isEnabledFor(level):
-            log.log(level, "%s %s", entry.method, entry.path, extra={"fields": entry.fields(seconds)})
+            asked, extra = (entry.method, entry.path), {"fields": entry.fields(route, seconds)}
+            # Not `log.log`, which looks for the line of code that calls it: for as long as all else takes.
+            log.handle(log.makeRecord(log.name, level, __file__, 0, "%s %s", asked, None, extra=extra))
 
 
 class _Entry:
@@ -108,7 +110,6 @@ class _Entry:
         path: str = self._scope["path"]
         return path[:_MAX_PATH_CHARS]
 
-    @property
     def route(self) -> str:
         """The template that it matched. FastAPI tells which it was for routes of its own kind alone."""
         route, endpoint = self._scope.get("route"), self._scope.get("endpoint")
@@ -127,13 +128,13 @@ class _Entry:
             CURRENT.reset(token)
             self._end()
 
-    def fields(self, seconds: float) -> dict[str, object]:
+    def fields(self, route: str, seconds: float) -> dict[str, object]:
         """Its line in the log. Units: milliseconds and bytes; what is not known, or is as ever, is left out."""
         record = self.record
         times = (("queue_ms", record.queue_s), ("load_ms", record.load_s), ("run_ms", record.run_s))
         return {
             "status": self.status,
-            "route": self.route,
+            "route": route,
             **({"model": record.model} if record.model else {}),
             "duration_ms": round(seconds * 1000, 1),
             **{name: round(time_s * 1000, 1) for name, time_s in times if time_s is not None},

@@ -6,12 +6,16 @@ as an escape, in either form. What belongs to a request has its id. More fields 
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 import msgspec
 
 from antiphon.observability.records import CURRENT
+
+_DATE = "%Y-%m-%d %H:%M:%S"
+_PLAIN = re.compile(r"[^\s\"=\\]+")
 
 
 class JsonLines(logging.Formatter):
@@ -43,11 +47,9 @@ class PrettyLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Write one."""
-        when = datetime.fromtimestamp(record.created, UTC).astimezone().replace(tzinfo=None)
+        when = self.formatTime(record, _DATE)
         fields = "".join(f" {name}={_plain(value)}" for name, value in _fields(record).items())
-        lines = [
-            f"{when.isoformat(' ', 'milliseconds')} {record.levelname} {record.name}: {record.getMessage()}{fields}"
-        ]
+        lines = [f"{when}.{record.msecs:03.0f} {record.levelname} {record.name}: {record.getMessage()}{fields}"]
         if record.exc_info is not None:
             lines += [f"    {line}" for line in self.formatException(record.exc_info).splitlines()]
         return "\n".join(map(_printable, lines))
@@ -77,7 +79,9 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 def _plain(value: object) -> str:
     """A value as people read it; in quotes where one could not see its end."""
     text = str(value)
-    return text if text and not any(it in text for it in ' "=\\') and text.isprintable() else json.dumps(text)
+    if not isinstance(value, str):
+        return text
+    return text if _PLAIN.fullmatch(text) else json.dumps(text)
 
 
 def _printable(line: str) -> str:
