@@ -10,6 +10,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from controlled_server import SPEECH, controlled_server
+from isolated_server import isolated_server, kill_worker
 from live_client import LIVE, live_client
 from server_process import HANG_GUARD_S, antiphon, running_server
 
@@ -141,3 +142,14 @@ def test_another_form_or_level_is_refused(flag, value):
     done = antiphon("serve", flag, value)
     assert done.returncode == 2
     assert flag in done.stderr
+
+
+def test_the_death_of_a_worker_is_not_of_the_request_that_it_was_started_for(tmp_path):
+    with isolated_server(tmp_path, flags=["--log-format", "json"]) as server:
+        asked = {"model": "tts", "input": "x"}
+        assert server.client.post(SPEECH, json=asked, headers=named("starter")).status_code == 200
+        kill_worker(server.checkpoints["tts"])
+        while not (faults := [it for it in lines(server) if it["level"] == "error"]):
+            pass
+    assert "tts: run failed" in faults[0]["message"]
+    assert "request_id" not in faults[0]
