@@ -20,8 +20,8 @@ from antiphon.http.routes.realtime import add_realtime_routes
 from antiphon.http.routes.speech import add_speech_routes
 from antiphon.http.routes.tasks import add_task_routes
 from antiphon.http.routes.transcriptions import add_transcription_routes
-from antiphon.ports.codec import AudioFormat
 from antiphon.observability.metrics import Metrics
+from antiphon.ports.codec import AudioFormat
 from antiphon.service.alignment import AlignmentService
 from antiphon.service.models import ModelService
 from antiphon.service.packages import PackageService

@@ -15,5 +15,6 @@ class JoinBaseUrl:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope.get("path", "")
         if path.startswith(_DOUBLED):
-            scope = {**scope, "path": _BASE + path.removeprefix(_BASE).lstrip("/")}
+            # Here and not in a copy: whoever is around this reads the route from the same scope.
+            scope["path"] = _BASE + path.removeprefix(_BASE).lstrip("/")
         await self._app(scope, receive, send)
