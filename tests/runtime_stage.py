@@ -9,7 +9,7 @@ from pathlib import Path
 from antiphon.audio.decode import DecodeLimits
 from antiphon.ports.host import SlotHost
 from antiphon.ports.observer import SilentObserver
-from antiphon.runtime.api import BoundModel, Inference, ModelView, OpenStream, Strategy, Timing
+from antiphon.runtime.api import Bind, BoundModel, Inference, ModelView, OpenStream, Strategy, Timing
 from antiphon.runtime.codecs import ThreadCodec
 from antiphon.runtime.hosts.thread import ThreadHost
 from antiphon.runtime.models import ModelRuntime
@@ -209,12 +209,12 @@ def order(
     return Inference(model, TaskRequest(text=text, audio=audio), as_it_is, interface, busy_timeout_ms)
 
 
-def as_it_is(model: BoundModel, request: TaskRequest) -> TaskRequest:
+async def as_it_is(model: BoundModel, request: TaskRequest) -> TaskRequest:
     """Bind without a check."""
     return request
 
 
-def bound_by(bind: Callable[[BoundModel, TaskRequest], TaskRequest], inference: Inference) -> Inference:
+def bound_by(bind: Bind, inference: Inference) -> Inference:
     return replace(inference, bind=bind)
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import replace
 
-from antiphon.runtime.api import BatchInference, Inference, Strategy
+from antiphon.runtime.api import BatchInference, Draft, Inference, Strategy
 from antiphon.testing.sim import Act, sim_spec
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import AntiphonError, ShuttingDown
@@ -40,6 +40,19 @@ async def run_with_audio(stage: Sweep) -> None:
 
     audio = Pcm.from_bytes(bytes(64), 8000)
     await stage.runtime.run(Inference("m0", TaskRequest(text="hello", audio=audio), stage._bound), finish)
+
+
+async def run_with_a_voice(stage: Sweep) -> None:
+    """The recording of the voice is one that the registration names: it is decoded while the slot is held."""
+
+    async def finish(result, timing):
+        pass
+
+    async def bind(model, request):
+        await asyncio.sleep(0.001)
+        return replace(await stage._bound(model, request), voice_ref=Pcm.from_bytes(bytes(64), 8000))
+
+    await stage.runtime.run(Inference("m0", TaskRequest(text="hello"), bind), finish)
 
 
 async def two_loads(stage: Sweep) -> None:
@@ -153,8 +166,8 @@ async def drop_stream(stage: Sweep) -> None:
 
 
 async def batch(stage: Sweep) -> None:
-    requests = (TaskRequest(text="one"), TaskRequest(text="two"))
-    flow = await stage.runtime.open_batch(BatchInference("m0", requests, stage._bound))
+    drafts = tuple(Draft(TaskRequest(text=text), stage._bound) for text in ("one", "two"))
+    flow = await stage.runtime.open_batch(BatchInference("m0", drafts))
     try:
         async for _ in flow:
             pass
@@ -211,6 +224,7 @@ OPERATIONS = [
     Operation("batch", batch, load("m0")),
     Operation("request that waits", behind_a_request(run), load("m0"), _ONE_SLOT),
     Operation("request with audio", run_with_audio, load("m0")),
+    Operation("request with a voice", run_with_a_voice, load("m0")),
     Operation("request whose load fails", broken("load", run)),
     Operation("request whose engine hangs", hanging("run", run), load("m0"), _LIMITED),
     Operation("request whose load hangs", hanging("load", run), house=_LIMITED),
@@ -303,6 +317,7 @@ PLACES = {
     "batch": (32, 4, 16),
     "request that waits": (23, 2, 28),
     "request with audio": (9, 1, 15),
+    "request with a voice": (11, 1, 21),
     "request whose load fails": (17, 3, 12),
     "request whose engine hangs": (8, 1, 17),
     "request whose load hangs": (17, 1, 25),

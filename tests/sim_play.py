@@ -8,7 +8,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
 from antiphon.admission.gate import Gate
-from antiphon.runtime.api import BatchInference, Inference, Strategy, Timing
+from antiphon.runtime.api import BatchInference, Draft, Inference, Strategy, Timing
 from antiphon.runtime.models import ModelRuntime
 from antiphon.runtime.parallel import ParallelServerState
 from antiphon.runtime.serial import ServerState
@@ -176,7 +176,8 @@ class Play(SimStage):
 
     async def _batch(self, name: str, event: Event) -> None:
         requests = tuple(TaskRequest(text=f"{name}.{part}") for part in range(1 + event.value % 3))
-        batch = await self.runtime.open_batch(BatchInference(self._id(event), requests, self._bound, event.timeout_ms))
+        drafts = tuple(Draft(request, self._bound) for request in requests)
+        batch = await self.runtime.open_batch(BatchInference(self._id(event), drafts, event.timeout_ms))
         try:
             seen = []
             async for index, result in batch:

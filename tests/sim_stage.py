@@ -177,7 +177,7 @@ class SimStage(SilentObserver):
             await self.runtime._tasks.join()
             await asyncio.sleep(0)
 
-    def _bound(self, model: BoundModel, request: TaskRequest) -> TaskRequest:
+    async def _bound(self, model: BoundModel, request: TaskRequest) -> TaskRequest:
         entry = self.runtime._residents.registry.find(model.registration.spec.id)
         if model.registration is not entry.registration:
             self.find(f"{request.text} was bound to what {entry.id} was")

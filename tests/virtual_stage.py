@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
 from antiphon.ports.observer import SilentObserver
-from antiphon.runtime.api import BatchInference, BoundModel, Inference, OpenStream, Timing
+from antiphon.runtime.api import BatchInference, BoundModel, Draft, Inference, OpenStream, Timing
 from antiphon.runtime.parallel import ParallelServerState
 from antiphon.runtime.wiring import EngineLimits, ResidencyLimits, RuntimePorts
 from antiphon.testing.sim import Act, SimCall, SimHost, SimWorld, capability_of, sim_spec
@@ -95,8 +95,8 @@ class VirtualStage(SilentObserver):
 
     def batch(self, *texts: str, model: str = "a") -> "asyncio.Task[OpenStream[tuple[int, TaskResult]]]":
         """Begin a batch."""
-        requests = tuple(TaskRequest(text=text) for text in texts)
-        return self.loop.create_task(self.runtime.open_batch(BatchInference(model, requests, _as_it_is)))
+        drafts = tuple(Draft(TaskRequest(text=text), _as_it_is) for text in texts)
+        return self.loop.create_task(self.runtime.open_batch(BatchInference(model, drafts)))
 
     def state(self, model: str = "a") -> ModelState:
         return self.runtime.view(model).state
@@ -148,7 +148,7 @@ def order(
     return Inference(model, TaskRequest(text=text), _as_it_is, interface, run_timeout_ms=run_timeout_ms)
 
 
-def _as_it_is(model: BoundModel, request: TaskRequest) -> TaskRequest:
+async def _as_it_is(model: BoundModel, request: TaskRequest) -> TaskRequest:
     return request
 
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from antiphon.admission.gate import GateView
 from antiphon.vocabulary.audio import Pcm
@@ -33,20 +33,33 @@ class BoundModel:
     capability: Capability
 
 
+Bind: TypeAlias = Callable[[BoundModel, TaskRequest], Awaitable[TaskRequest]]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A request as the client wrote it, and what makes it one for the model, after the grant.
+
+    `bind` raises InvalidRequest where that cannot be.
+    """
+
+    request: TaskRequest
+    bind: Bind
+
+
 @dataclass(frozen=True, slots=True)
 class Inference:
     """A piece of work for one model.
 
-    `request` is as the client wrote it; `bind` makes it one for the model, after the grant, and raises InvalidRequest
-    where that cannot be. Its audio may have any rate: the runtime converts it to the session's. `busy_timeout_ms` None
-    takes the configured bound, 0 asks for none; `run_timeout_ms` likewise, for the engine's time without progress.
-    `live` is audio that is still being spoken, for a stream: pieces of one rate and number of channels, taken as the
-    engine wants them. What it raises ends the stream. It must not be closed before the stream is.
+    `request` and `bind` are those of a `Draft`. Audio may have any rate: the runtime converts it to the session's.
+    `busy_timeout_ms` None takes the configured bound, 0 asks for none; `run_timeout_ms` likewise, for the engine's time
+    without progress. `live` is audio that is still being spoken, for a stream: pieces of one rate and number of
+    channels, taken as the engine wants them. What it raises ends the stream, and it must be closed after that.
     """
 
     model_id: str
     request: TaskRequest
-    bind: Callable[[BoundModel, TaskRequest], TaskRequest]
+    bind: Bind
     interface: Interface = Interface.OFFLINE
     busy_timeout_ms: int | None = None
     run_timeout_ms: int | None = None
@@ -58,8 +71,7 @@ class BatchInference:
     """Several requests for one native batch of one model, in one slot; as `Inference` otherwise."""
 
     model_id: str
-    requests: tuple[TaskRequest, ...]
-    bind: Callable[[BoundModel, TaskRequest], TaskRequest]
+    drafts: tuple[Draft, ...]
     busy_timeout_ms: int | None = None
     run_timeout_ms: int | None = None
 

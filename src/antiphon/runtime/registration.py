@@ -15,6 +15,7 @@ from antiphon.ports.host import SlotHost
 from antiphon.residency.crashes import CrashRecord
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry
+from antiphon.runtime.api import BoundModel
 from antiphon.runtime.isolation import isolated
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.owned import Told
@@ -47,12 +48,19 @@ class Trial(Enum):
 
 
 class Registrar:
-    """Carries registrations out. `max_slots_of` says what the audit list allows a model."""
+    """Carries registrations out. `max_slots_of` says what the audit list allows, `check` is that of RuntimePorts."""
 
-    def __init__(self, residents: Residents, desk: LeaseDesk, max_slots_of: Callable[[ModelSpec], int]) -> None:
+    def __init__(
+        self,
+        residents: Residents,
+        desk: LeaseDesk,
+        max_slots_of: Callable[[ModelSpec], int],
+        check: Callable[[BoundModel], None],
+    ) -> None:
         self._residents = residents
         self._desk = desk
         self._max_slots_of = max_slots_of
+        self._check = check
 
     async def inspect(self, registration: Registration, told: Told) -> tuple[Registration, Capability]:
         """Validate privately: nothing is known of the model afterwards. Raises InvalidRequest.
@@ -74,6 +82,7 @@ class Registrar:
             raise InvalidRequest(f"task is {spec.task}; this model is for {_listed(capability.tasks)}", param="task")
         if spec.mode not in capability.modes:
             raise InvalidRequest(f"mode is {spec.mode}; this model runs {_listed(capability.modes)}", param="mode")
+        self._check(BoundModel(registration, capability))
         return registration, capability
 
     def publish(self, registration: Registration, capability: Capability, now: float) -> tuple[Resident, Lease]:

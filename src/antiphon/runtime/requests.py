@@ -9,7 +9,7 @@ from typing import TypeVar
 from antiphon.admission.policy import effective_timeout_s, seconds
 from antiphon.ports.host import Flow
 from antiphon.residency.crashes import CrashRecord
-from antiphon.runtime.api import BatchInference, BoundModel, Inference, Timing
+from antiphon.runtime.api import BatchInference, BoundModel, Draft, Inference, Timing
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.live import HearingFlow, LiveSource
 from antiphon.runtime.owned import AbandonedError, OwnedTasks
@@ -20,7 +20,9 @@ from antiphon.runtime.streams import LeasedStream, StreamEnding
 from antiphon.runtime.underway import Admission, Underway
 from antiphon.runtime.watch import RunWatch, WatchedFlow
 from antiphon.runtime.wiring import RuntimePorts
+from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import InvalidRequest, RunTimeout
+from antiphon.vocabulary.spec import SessionFacts
 from antiphon.vocabulary.tasks import Interface, StreamEvent, TaskRequest, TaskResult
 
 T = TypeVar("T")
@@ -53,7 +55,7 @@ class RequestPath:
 
     async def open_batch(self, admission: Admission, batch: BatchInference) -> LeasedStream[tuple[int, TaskResult]]:
         """Start a batch, as a stream is started."""
-        watch = self._watch(admission, batch.run_timeout_ms, batch.requests)
+        watch = self._watch(admission, batch.run_timeout_ms, [draft.request for draft in batch.drafts])
         opening = self._open_flow(admission, watch, partial(self._start_batch, admission, batch, watch))
         return await self._underway.attend(opening, watch)
 
@@ -81,8 +83,7 @@ class RequestPath:
         now, resident = self._ports.clock.now, admission.resident
         with self._desk.holding(admission.lease):
             loading = now()
-            asked = [inference.request]
-            pool, (request,) = await self._prepare(resident, inference.bind, asked, inference.interface, watch)
+            pool, (request,) = await self._prepare(resident, [_draft_of(inference)], inference.interface, watch)
             started = now()
             try:
                 with watch.running(pool.host):
@@ -98,8 +99,8 @@ class RequestPath:
     async def _start_stream(
         self, admission: Admission, inference: Inference, watch: RunWatch
     ) -> tuple[Pool, Flow[StreamEvent]]:
-        asked = [inference.request]
-        pool, (request,) = await self._prepare(admission.resident, inference.bind, asked, inference.interface, watch)
+        draft, interface = _draft_of(inference), inference.interface
+        pool, (request,) = await self._prepare(admission.resident, [draft], interface, watch)
         start: Callable[[], Awaitable[Flow[StreamEvent]]]
         if inference.live is None:
             start = partial(pool.host.stream, admission.slot, request, None)
@@ -115,7 +116,7 @@ class RequestPath:
     async def _start_batch(
         self, admission: Admission, batch: BatchInference, watch: RunWatch
     ) -> tuple[Pool, Flow[tuple[int, TaskResult]]]:
-        pool, requests = await self._prepare(admission.resident, batch.bind, batch.requests, Interface.BATCH, watch)
+        pool, requests = await self._prepare(admission.resident, batch.drafts, Interface.BATCH, watch)
         start = partial(pool.host.run_batch, admission.slot, requests)
         return pool, await self._started(start, admission, watch, pool)
 
@@ -157,8 +158,7 @@ class RequestPath:
     async def _prepare(
         self,
         resident: Resident,
-        bind: Callable[[BoundModel, TaskRequest], TaskRequest],
-        requests: Sequence[TaskRequest],
+        drafts: Sequence[Draft],
         interface: Interface,
         watch: RunWatch,
     ) -> tuple[Pool, list[TaskRequest]]:
@@ -166,7 +166,7 @@ class RequestPath:
         self._underway.require_uncut()
         entry = resident.entry
         model = BoundModel(entry.registration, entry.capability)
-        bound = [bind(model, request) for request in requests]
+        bound = [await draft.bind(model, draft.request) for draft in drafts]
         with resident.hearing(watch.told):
             pool = await self._residents.pool(resident)
         if interface not in pool.facts.interfaces:
@@ -175,11 +175,18 @@ class RequestPath:
 
     async def _fitted(self, request: TaskRequest, pool: Pool) -> TaskRequest:
         _require_attended(request)
-        if request.audio is None:
+        if request.audio is None and request.voice_ref is None:
             return request
-        audio = await self._ports.codec.convert(request.audio, pool.facts.sample_rate, pool.facts.channels)
+        fitted = replace(
+            request,
+            audio=await self._converted(request.audio, pool.facts),
+            voice_ref=await self._converted(request.voice_ref, pool.facts),
+        )
         _require_attended(request)
-        return replace(request, audio=audio)
+        return fitted
+
+    async def _converted(self, audio: Pcm | None, facts: SessionFacts) -> Pcm | None:
+        return None if audio is None else await self._ports.codec.convert(audio, facts.sample_rate, facts.channels)
 
     def _succeeded(self, resident: Resident) -> None:
         resident.crashes = CrashRecord()
@@ -192,6 +199,10 @@ class RequestPath:
             model_id, took_s = admission.resident.entry.id, run_s()
             self._ports.observer.ran(model_id, load_s, took_s)
             self._desk.run_times(model_id).note_run(took_s)
+
+
+def _draft_of(inference: Inference) -> Draft:
+    return Draft(inference.request, inference.bind)
 
 
 def _require_attended(request: TaskRequest) -> None:

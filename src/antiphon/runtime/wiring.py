@@ -9,6 +9,7 @@ from antiphon.ports.codec import Codec
 from antiphon.ports.host import HostFactory
 from antiphon.ports.memory import MemoryMeter
 from antiphon.ports.observer import Observer
+from antiphon.runtime.api import BoundModel
 from antiphon.runtime.audit import audited_slots
 from antiphon.runtime.peaks import PeakMemory
 from antiphon.vocabulary.spec import ModelSpec
@@ -36,12 +37,17 @@ class EngineLimits:
     teardown_s: float = 0.0
 
 
+def accept(model: BoundModel) -> None:
+    """Refuse nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class RuntimePorts:
     """What a runtime acts through.
 
     Units: `busy_timeout_ms` is the server's default wait, 0 without bound. `max_slots_of` is what the audit list
-    allows. `make_gate` makes a model's gate from its name and its slots: one that keeps a journal can take its place.
+    allows. `check` raises InvalidRequest for a registration that does not fit what the model's files say. `make_gate`
+    makes a model's gate from its name and its slots: one that keeps a journal can take its place.
     """
 
     clock: Clock
@@ -53,5 +59,6 @@ class RuntimePorts:
     limits: ResidencyLimits = field(default_factory=ResidencyLimits)
     engine_limits: EngineLimits = field(default_factory=EngineLimits)
     max_slots_of: Callable[[ModelSpec], int] = audited_slots
+    check: Callable[[BoundModel], None] = accept
     make_gate: Callable[[str, int], Gate] = Gate
     peaks: PeakMemory = field(default_factory=PeakMemory)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Interface, Mode, OptionValue, Task
+from antiphon.vocabulary.terms import NO_TERMS, Terms
 
 MAX_SLOTS = 16
 
@@ -55,7 +56,8 @@ class Registration:
     Units: `busy_timeout_ms` None takes the server's default, 0 waits without bound. `pinned` keeps a loaded model from
     being retired for others or for being idle; to unload it is still possible. The other limits are of a run without
     progress, a load and a teardown, in milliseconds: None takes the server's, 0 is none. `aliases` are names beside the
-    id that requests may use.
+    id that requests may use. `voice_presets` are what a request says by naming one as its voice; what neither it nor
+    these say is as `default_voice_preset`, the name of one, and then as `default_request_options` has it.
     """
 
     spec: ModelSpec
@@ -67,6 +69,9 @@ class Registration:
     teardown_timeout_ms: int | None = None
     live: LiveLimits = _LIVE_LIMITS
     aliases: tuple[str, ...] = ()
+    voice_presets: Mapping[str, Terms] = field(default_factory=dict)
+    default_voice_preset: str | None = None
+    default_request_options: Terms = NO_TERMS
     isolation_asked: bool = False
     """Whether the model's own registration names its isolation, which is otherwise the server's."""
 
@@ -107,6 +112,8 @@ class Capability:
     languages: tuple[str, ...] = ()
     holds_gil: bool = False
     """Whether its calls keep Python's lock: then nothing else in the engine's process runs meanwhile."""
+    clones: bool = False
+    """Whether it can speak with the voice of a recording: only then may a request have a `voice_ref`."""
 
 
 @dataclass(frozen=True, slots=True)
