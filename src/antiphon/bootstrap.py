@@ -27,6 +27,7 @@ from antiphon.packages import InstalledModel, default_models_root, installed_reg
 from antiphon.ports.clock import Clock
 from antiphon.ports.host import SlotHost
 from antiphon.ports.listener import HouseRules, NoLedger, PeerLimits, Served
+from antiphon.runtime.api import BoundModel
 from antiphon.runtime.audit import audited_slots, check_slots
 from antiphon.runtime.clock import LoopClock
 from antiphon.runtime.codecs import ThreadCodec
@@ -44,6 +45,7 @@ from antiphon.runtime.shutdown import Shutdown
 from antiphon.runtime.signals import StopSignals
 from antiphon.runtime.wiring import EngineLimits, ResidencyLimits, RuntimePorts
 from antiphon.service.alignment import AlignmentService
+from antiphon.service.completion import require_presets
 from antiphon.service.models import ModelService
 from antiphon.service.models_root import ModelsRoot
 from antiphon.service.packages import PackageService
@@ -51,7 +53,9 @@ from antiphon.service.readings import readings
 from antiphon.service.speech import SpeechService
 from antiphon.service.tasks import TaskService
 from antiphon.service.transcription import TranscriptionService
-from antiphon.vocabulary.errors import ConfigError
+from antiphon.service.voice_library import VoiceLibrary
+from antiphon.service.voices import VoiceService
+from antiphon.vocabulary.errors import ConfigError, InvalidRequest
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Task
@@ -74,7 +78,9 @@ class Assembly:
     def app(self, names: frozenset[str] | None = None) -> FastAPI:
         """The HTTP application over these services; `names` as in AccessRules: for callers of this machine alone."""
         config = self.config
-        limits = HttpLimits(config.max_request_body_bytes, config.max_text_chars, config.allowed_audio_roots)
+        limits = HttpLimits(
+            config.max_request_body_bytes, config.max_text_chars, config.allowed_audio_roots, config.voice_dir
+        )
         access = AccessRules(config.api_keys, config.origins(), names)
         return create_app(self.services, limits, access, config.speech_format, self.ledger)
 
@@ -132,17 +138,19 @@ def assemble(
     *,
     parallel_jobs: bool,
     max_slots_of: Callable[[ModelSpec], int] = audited_slots,
+    source: str = "the configuration",
     logged_body_bytes: int = 0,
     observed: bool = True,
 ) -> Assembly:
     """Put a server together. Every model is inspected, none is loaded; raises ConfigError for one that cannot be.
 
-    `max_slots_of` stands for the audit list, which only its own validation goes past. Of each
-    body `logged_body_bytes` go into the log. `observed` False enters no request and counts nothing: the bench holds
-    that against a server that does.
+    `max_slots_of` stands for the audit list, which only its own validation goes past. `source` is what a fault in a
+    field is told of. Of each body `logged_body_bytes` go into the log. `observed` False enters no request and counts
+    nothing: the bench holds that against a server that does.
     """
     clock = LoopClock()
     codec, counts = make_codec(config, clock), Counts()
+    library = VoiceLibrary(config.voice_dir)
 
     def make_host(spec: ModelSpec, on_death: Callable[[], None]) -> SlotHost:
         adapter = finder.find(spec.family)  # an unknown family is refused here, and not by its worker
@@ -167,11 +175,16 @@ def assemble(
         limits,
         EngineLimits(config.run_timeout_ms / 1000, config.load_timeout_ms / 1000, config.teardown_timeout_ms / 1000),
         max_slots_of=max_slots_of,
+        check=partial(require_presets, library=library),
         peaks=PeakMemory(models_root / PEAKS_FILE),
     )
     runtime = ParallelServerState(ports) if parallel_jobs else ServerState(ports)
-    for registration in config.registrations():
+    for index, registration in enumerate(config.registrations()):
         capability = inspect(finder, registration)
+        try:
+            ports.check(BoundModel(registration, capability))
+        except InvalidRequest as fault:
+            raise ConfigError(f"{source}: models[{index}].{fault.message}") from fault
         if parallel_jobs:
             check_slots(registration.spec, max_slots_of)
         runtime.add(isolated(registration, capability), capability)
@@ -188,10 +201,11 @@ def assemble(
             ),
             management=config.ui_management,
         ),
-        speech=SpeechService(runtime, codec, config.max_text_chars),
+        speech=SpeechService(runtime, codec, config.max_text_chars, library),
         transcription=TranscriptionService(runtime, codec),
         alignment=AlignmentService(runtime, codec, config.max_text_chars),
-        tasks=TaskService(runtime, codec, config.max_text_chars),
+        tasks=TaskService(runtime, codec, config.max_text_chars, library),
+        voices=VoiceService(runtime, library),
         packages=PackageService(ModelsRoot(models_root), runtime),
         metrics=Metrics(counts, partial(readings, runtime), parallel=parallel_jobs),
     )

@@ -82,6 +82,9 @@ def written_default(field: str, schema: type[ServerConfig] | type[ModelConfig]) 
         "threads": "cores // slots",
         "isolation": "the server's",
         "models_root": "none",
+        "voice_dir": "none",
+        "default_voice_preset": "none",
+        "default_request_options": "none",
         "tls_cert": "none",
         "tls_key": "none",
     }

@@ -151,7 +151,9 @@ def test_load_refuses_a_body_that_is_no_registration(parallel_server, body, para
         ("family", "nobody's"),
         ("busy_timeout_ms", -1),
         ("session_options", []),
-        ("voice_presets", {}),
+        ("voice_presets", []),
+        ("default_voice_preset", "nobody"),
+        ("default_request_options", 7),
     ],
     ids=str,
 )

@@ -79,7 +79,7 @@ REFUSALS = {
     "body_array": (speech_raw(b"[]"), 400, None, None),
     "body_null": (speech_raw(b"null"), 400, None, None),
     "body_deep": (speech_raw(DEEP), 400, None, None),
-    "body_too_large": (speech_raw(b" " * 2_400_000 + b"{}"), 413, None, "too_large"),
+    "body_too_large": (speech_raw(b" " * 9_800_000 + b"{}"), 413, None, "too_large"),
     # Fields (API-08, TTS-07, TTS-08)
     "model_missing": (speech_raw(b'{"input": "x"}'), 400, "model", None),
     "model_null": (speech(model=None), 400, "model", None),

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from antiphon.service.tasks import TaskOrder, TaskService
+from antiphon.service.tasks import NOTHING, Heard, TaskOrder, TaskService
 from antiphon.vocabulary.errors import InvalidRequest, ModelNotFound, TooLarge
 from antiphon.vocabulary.states import ModelState
 from antiphon.vocabulary.tasks import Task
@@ -17,7 +17,7 @@ def service(stage):
 
 async def test_a_task_that_speaks_answers_a_whole_wav(stage, service):
     stage.model()
-    done = await service.run(TaskOrder("a", text="hello"), None, lambda it: it)
+    done = await service.run(TaskOrder("a", text="hello"), NOTHING, lambda it: it)
     with done.encoded.body as body:
         assert body.read(4) == b"RIFF"
     assert done.result.text.endswith("|hello")
@@ -26,21 +26,21 @@ async def test_a_task_that_speaks_answers_a_whole_wav(stage, service):
 @pytest.mark.parametrize("task", [Task.ASR, Task.DIAR, Task.VAD, Task.ALIGN])
 async def test_a_task_that_hears_answers_no_audio(stage, service, wav, task):
     stage.model(task=task)
-    done = await service.run(TaskOrder("a", text="hello"), wav(), lambda it: it)
+    done = await service.run(TaskOrder("a", text="hello"), Heard(wav()), lambda it: it)
     assert done.encoded is None
     assert done.result.sample_rate == 16_000
 
 
 async def test_an_answer_is_rendered_while_its_slot_is_held(stage, service, wav):
     stage.model(task=Task.ASR)
-    assert await service.run(TaskOrder("a"), wav(), lambda _: stage.runtime.view("a").active_slots) == 1
+    assert await service.run(TaskOrder("a"), Heard(wav()), lambda _: stage.runtime.view("a").active_slots) == 1
 
 
 @pytest.mark.parametrize(("task", "param"), [(Task.TTS, "request.text"), (Task.ASR, "request.audio")])
 async def test_a_task_without_what_it_works_on_is_refused_and_loads_nothing(stage, service, task, param):
     stage.model(task=task)
     with pytest.raises(InvalidRequest) as caught:
-        await service.run(TaskOrder("a"), None, lambda it: it)
+        await service.run(TaskOrder("a"), NOTHING, lambda it: it)
     assert caught.value.param == param
     assert stage.state() is ModelState.UNLOADED
 
@@ -48,15 +48,15 @@ async def test_a_task_without_what_it_works_on_is_refused_and_loads_nothing(stag
 async def test_a_blank_text_and_one_over_the_limit_are_refused(stage, service):
     stage.model()
     with pytest.raises(InvalidRequest) as caught:
-        await service.run(TaskOrder("a", text=" "), None, lambda it: it)
+        await service.run(TaskOrder("a", text=" "), NOTHING, lambda it: it)
     assert caught.value.param == "request.text"
     with pytest.raises(TooLarge):
-        await service.run(TaskOrder("a", text="x" * 21), None, lambda it: it)
+        await service.run(TaskOrder("a", text="x" * 21), NOTHING, lambda it: it)
 
 
 async def test_an_unknown_model_is_refused_before_anything_is_decoded(service):
     with pytest.raises(ModelNotFound):
-        await service.run(TaskOrder("nobody"), io.BytesIO(b"certainly no audio"), lambda it: it)
+        await service.run(TaskOrder("nobody"), Heard(io.BytesIO(b"certainly no audio")), lambda it: it)
 
 
 @pytest.mark.parametrize(
@@ -69,5 +69,5 @@ async def test_an_unknown_model_is_refused_before_anything_is_decoded(service):
 async def test_what_the_model_does_not_take_is_refused_by_its_name(stage, service, order, param):
     stage.model()
     with pytest.raises(InvalidRequest) as caught:
-        await service.run(order, None, lambda it: it)
+        await service.run(order, NOTHING, lambda it: it)
     assert caught.value.param == param

@@ -79,7 +79,7 @@ async def heard(
     """
     from rich.console import Console
 
-    from antiphon.service.tasks import TaskOrder
+    from antiphon.service.tasks import Heard, TaskOrder
 
     given = {name: value for name, value in (options or {}).items() if value is not None}
     console = Console(stderr=True)
@@ -87,7 +87,7 @@ async def heard(
         order = TaskOrder(model=model_id, text=text, language=language, options=given, busy_timeout_ms=0)
         status = console.status("listening") if console.is_terminal else nullcontext()
         with opened(file) as body, status:
-            return await assembly.services.tasks.run(order, body, lambda done: done.result)
+            return await assembly.services.tasks.run(order, Heard(body), lambda done: done.result)
 
 
 def opened(file: Path) -> BinaryIO:

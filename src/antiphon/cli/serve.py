@@ -53,6 +53,9 @@ def serve(
     residency_wait_ms: Annotated[int | None, typer.Option(help="0 = refuse at once.", rich_help_panel=_FLAGS)] = None,
     ui_management: Annotated[bool | None, typer.Option(help="Allow clients to manage.", rich_help_panel=_FLAGS)] = None,
     models_root: Annotated[Path | None, typer.Option(rich_help_panel=_FLAGS)] = None,
+    voice_dir: Annotated[
+        Path | None, typer.Option(help="A folder of recordings, each a voice to imitate.", rich_help_panel=_FLAGS)
+    ] = None,
     allowed_audio_roots: Annotated[list[Path] | None, typer.Option(rich_help_panel=_FLAGS)] = None,
     api_key: Annotated[
         list[str] | None,
@@ -89,6 +92,7 @@ def serve(
         from antiphon.bootstrap import assemble, installed_config
         from antiphon.bootstrap import serve as serve_assembly
         from antiphon.config import load_config
+        from antiphon.config.wording import shown_path
         from antiphon.runtime.discovery import AdapterFinder
         from antiphon.runtime.parallel import STARTUP_NOTICE
         from antiphon.runtime.signals import StopSignals
@@ -114,6 +118,7 @@ def serve(
         "residency_wait_ms": residency_wait_ms,
         "ui_management": ui_management,
         "models_root": None if models_root is None else str(models_root),
+        "voice_dir": None if voice_dir is None else str(voice_dir),
         "allowed_audio_roots": [str(root) for root in allowed_audio_roots] if allowed_audio_roots else None,
         "api_keys": api_key or _keys_of_the_environment(),
         "insecure": insecure,
@@ -133,6 +138,7 @@ def serve(
             settings,
             AdapterFinder(family or ()),
             parallel_jobs=parallel_jobs,
+            source="the installed models" if config is None else shown_path(config),
             logged_body_bytes=_LOGGED_BODY_BYTES if log_bodies else 0,
         )
         if parallel_jobs:

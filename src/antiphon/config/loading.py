@@ -14,10 +14,11 @@ from antiphon.config.schema import (
     LiveIngestConfig,
     ModelConfig,
     ServerConfig,
-    Surroundings,
     folded,
     usable_cores,
 )
+from antiphon.config.surroundings import Surroundings
+from antiphon.config.voices import PRESET, RequestDefaultsConfig, VoicePresetConfig
 from antiphon.config.wording import shown, shown_path, shown_place, unknown_field
 from antiphon.vocabulary.errors import ConfigError, InvalidRequest
 from antiphon.vocabulary.spec import LiveLimits, Registration
@@ -61,16 +62,17 @@ def model_registration(
         model = ModelConfig.model_validate(dict(data), context=surroundings)
     except ValidationError as error:
         fault = _first(error)
-        place = fault["loc"][:2]
+        place = _told(("models", 0, *fault["loc"]))[2:]
         message = f"{shown_place(place)}: {_explained({**fault, 'loc': ('models', 0, *place)})}"
-        raise InvalidRequest(message, param=str(place[0])) from error
+        nested = place[0] in ("voice_presets", "default_request_options")
+        raise InvalidRequest(message, param=".".join(map(str, place if nested else place[:1]))) from error
     cores = usable_cores()
     return model.to_registration(device=device, lazy_load=lazy_load, isolation=isolation, cores=cores, live=live)
 
 
 def _from_working_folder(name: str, value: object) -> object:
     match name, value:
-        case "models_root" | "allowed_audio_roots" | "tls_cert" | "tls_key", str() | Path():
+        case "models_root" | "voice_dir" | "allowed_audio_roots" | "tls_cert" | "tls_key", str() | Path():
             return str(Path.cwd() / value)
         case "allowed_audio_roots", list() | tuple():
             return [_from_working_folder(name, root) for root in value]
@@ -86,11 +88,21 @@ def _validated(
         return ServerConfig.model_validate(dict(data), context=surroundings)
     except ValidationError as error:
         fault = _first(error)
-        depth = 4 if "live_ingest" in fault["loc"][:3] else 3  # below options, pydantic mixes names of types in
-        place = fault["loc"][:depth]
+        place = _told(fault["loc"])
         subject = _flag(str(place[0])) if place[0] in flags else f"{source}: {shown_place(place)}"
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         raise ConfigError(f"{subject}: {_explained(fault)}{more}") from error
+
+
+def _told(place: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """As much of a fault's place as is told: below options, pydantic mixes names of types in."""
+    match place:
+        case ("models", int(), "voice_presets", *_):
+            return place[:5]
+        case ("models", int(), "live_ingest" | "default_request_options", *_):
+            return place[:4]
+        case _:
+            return place[:3]
 
 
 def _flag(field: str) -> str:
@@ -146,8 +158,14 @@ def _described(place: tuple[int | str, ...]) -> tuple[type[BaseModel], str]:
     match place:
         case ("models", int()):
             return ModelConfig, "an object that describes a model"
+        case ("models", int(), "voice_presets", str()):
+            return VoicePresetConfig, PRESET
+        case ("models", int(), "voice_presets", str(), str(name)):
+            schema: type[BaseModel] = VoicePresetConfig
+        case ("models", int(), "default_request_options", str(name)):
+            schema = RequestDefaultsConfig
         case (*_, "live_ingest", str(name)):
-            schema: type[BaseModel] = LiveIngestConfig
+            schema = LiveIngestConfig
         case ("models", int(), str(name), *_):
             schema = ModelConfig
         case ("listeners", int()):

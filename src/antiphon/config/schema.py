@@ -3,28 +3,37 @@
 Each field's description ends the sentence "wanted ..." of the error that refuses a value.
 """
 
-import json
 import os
 import re
 import unicodedata
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from antiphon.config.paths import absolute_path, existing_path, folder_path
+from antiphon.config.surroundings import surroundings_of
+from antiphon.config.voices import (
+    OPTIONS,
+    PRESETS,
+    Options,
+    RequestDefaultsConfig,
+    VoicePresetConfig,
+    finite,
+    preset_names,
+)
 from antiphon.config.wording import shown
 from antiphon.ports.codec import AudioFormat
 from antiphon.vocabulary.spec import MAX_SLOTS, LiveLimits, ModelSpec, Registration
 from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Mode, Task
+from antiphon.vocabulary.terms import NO_TERMS
 
 MAX_ID_LENGTH = 200
 MAX_ALIASES = 64
 _ID = f"1 to {MAX_ID_LENGTH} printable characters, no space at either end, no empty, '.' or '..' part between slashes"
 _ALIASES = "a list of names like ids, each once and none the model's own"
-_OPTIONS = "an object of JSON values with finite numbers"
+_PRESET_NAME = "the name of one of the voice_presets"
 _LIVE = "an object with limits of live audio"
 _KEYS = "a list of API keys, each of 1 or more visible ASCII characters"
 _ORIGINS = "'', '*', or origins like https://example.org with commas between them"
@@ -39,18 +48,7 @@ _Limit = Annotated[int, Field(ge=0, le=_LARGEST, description=_LIMIT)]
 _OwnLimit = Annotated[int | None, Field(ge=0, le=_LARGEST, description=_LIMIT)]
 _Count = Annotated[int, Field(ge=0, le=_LARGEST, description="an integer, 0 or more (0 = off)")]
 _Switch = Annotated[bool, Field(description="true or false")]
-_Options = Annotated[dict[str, JsonValue], Field(description=_OPTIONS)]
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a configuration is validated against: the folder of its relative paths, and the runtime that was chosen.
-
-    It is the pydantic context of every validation of the two models below.
-    """
-
-    base: Path
-    parallel_jobs: bool
+_Options = Annotated[Options, Field(description=OPTIONS)]
 
 
 class LiveIngestConfig(BaseModel):
@@ -101,12 +99,15 @@ class ModelConfig(BaseModel):
     isolation: Isolation | None = Field(default=None, strict=False, description=f"one of {', '.join(Isolation)}")
     load_options: _Options = {}
     session_options: _Options = {}
+    voice_presets: dict[str, VoicePresetConfig] = Field(default={}, description=PRESETS)
+    default_voice_preset: str | None = Field(default=None, description=_PRESET_NAME)
+    default_request_options: RequestDefaultsConfig | None = Field(default=None, description=OPTIONS)
     live_ingest: LiveIngestConfig | None = Field(default=None, description=_LIVE)
 
     @field_validator("slots", mode="before")
     @classmethod
     def _slots_need_the_parallel_runtime(cls, value: object, info: ValidationInfo) -> object:
-        if not _surroundings(info).parallel_jobs:  # rule.default_rejects_slots: 1 and null included
+        if not surroundings_of(info).parallel_jobs:  # rule.default_rejects_slots: 1 and null included
             raise ValueError("slots needs --parallel-jobs; leave it out, or start with --parallel-jobs")
         return value
 
@@ -130,15 +131,23 @@ class ModelConfig(BaseModel):
     @field_validator("path")
     @classmethod
     def _path_exists(cls, value: str, info: ValidationInfo) -> str:
-        return existing_path(_surroundings(info).base, value)
+        return existing_path(surroundings_of(info).base, value)
 
     @field_validator("load_options", "session_options")
     @classmethod
-    def _options_are_json(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        try:
-            json.dumps(value, allow_nan=False)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"wanted {_OPTIONS}; found NaN or infinity") from error
+    def _options_are_json(cls, value: Options) -> Options:
+        return finite(value)
+
+    @field_validator("voice_presets")
+    @classmethod
+    def _presets_have_names(cls, value: dict[str, VoicePresetConfig]) -> dict[str, VoicePresetConfig]:
+        return preset_names(value)
+
+    @field_validator("default_voice_preset")
+    @classmethod
+    def _default_is_a_preset(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and value not in info.data.get("voice_presets", {value}):
+            raise ValueError(f"wanted {_PRESET_NAME}; found {shown(value)}")
         return value
 
     def to_registration(
@@ -158,6 +167,7 @@ class ModelConfig(BaseModel):
             session_options=dict(self.session_options),
             isolation=self.isolation or isolation,
         )
+        defaults = self.default_request_options
         return Registration(
             spec,
             lazy_load if self.lazy is None else self.lazy,
@@ -168,6 +178,9 @@ class ModelConfig(BaseModel):
             self.teardown_timeout_ms,
             live if self.live_ingest is None else self.live_ingest.limits(live),
             self.aliases,
+            voice_presets={name: preset.terms() for name, preset in self.voice_presets.items()},
+            default_voice_preset=self.default_voice_preset,
+            default_request_options=NO_TERMS if defaults is None else defaults.terms(),
             isolation_asked=self.isolation is not None,
         )
 
@@ -183,7 +196,7 @@ class ListenerConfig(BaseModel):
     @field_validator("path")
     @classmethod
     def _path_is_absolute(cls, value: str | None, info: ValidationInfo) -> str | None:
-        return None if value is None else absolute_path(_surroundings(info).base, value)
+        return None if value is None else absolute_path(surroundings_of(info).base, value)
 
     def options(self) -> dict[str, object]:
         """What the listener is made with: everything but its kind."""
@@ -220,6 +233,7 @@ class ServerConfig(BaseModel):
     residency_wait_ms: _Count = 0
     ui_management: _Switch = False
     models_root: str | None = Field(default=None, description="the path of a folder")
+    voice_dir: str | None = Field(default=None, description="the path of an existing folder")
     allowed_audio_roots: tuple[str, ...] = Field(default=(), strict=False, description="a list of existing folders")
     api_keys: tuple[str, ...] = Field(default=(), strict=False, repr=False, description=_KEYS)
     insecure: _Switch = False
@@ -241,12 +255,17 @@ class ServerConfig(BaseModel):
     @field_validator("models_root")
     @classmethod
     def _models_root_is_or_can_become_a_folder(cls, value: str | None, info: ValidationInfo) -> str | None:
-        return None if value is None else folder_path(_surroundings(info).base, value, must_exist=False)
+        return None if value is None else folder_path(surroundings_of(info).base, value, must_exist=False)
+
+    @field_validator("voice_dir")
+    @classmethod
+    def _voice_dir_is_a_folder(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else folder_path(surroundings_of(info).base, value, must_exist=True)
 
     @field_validator("allowed_audio_roots")
     @classmethod
     def _audio_roots_are_folders(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        return tuple(folder_path(_surroundings(info).base, root, must_exist=True) for root in value)
+        return tuple(folder_path(surroundings_of(info).base, root, must_exist=True) for root in value)
 
     @field_validator("api_keys")
     @classmethod
@@ -265,7 +284,7 @@ class ServerConfig(BaseModel):
     @field_validator("tls_cert", "tls_key")
     @classmethod
     def _tls_files_exist(cls, value: str | None, info: ValidationInfo) -> str | None:
-        return None if value is None else existing_path(_surroundings(info).base, value)
+        return None if value is None else existing_path(surroundings_of(info).base, value)
 
     @field_validator("tls_key")
     @classmethod
@@ -313,8 +332,3 @@ def _is_id(value: str) -> bool:
 
 def _listed(origins: str) -> tuple[str, ...]:
     return tuple(origin.strip() for origin in origins.split(",") if origin.strip())
-
-
-def _surroundings(info: ValidationInfo) -> Surroundings:
-    assert isinstance(info.context, Surroundings), "a configuration is validated with its Surroundings as context"
-    return info.context

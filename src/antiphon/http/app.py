@@ -9,6 +9,7 @@ from antiphon.http.access import AccessRules, install_access
 from antiphon.http.base_url import JoinBaseUrl
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import ERROR_SCHEMA, install
+from antiphon.http.fields import VoiceSources
 from antiphon.http.ledger import RequestLedger
 from antiphon.http.routes.alignments import add_alignment_routes
 from antiphon.http.routes.live import add_live_routes
@@ -18,8 +19,9 @@ from antiphon.http.routes.models import add_model_routes
 from antiphon.http.routes.packages import add_package_routes
 from antiphon.http.routes.realtime import add_realtime_routes
 from antiphon.http.routes.speech import add_speech_routes
-from antiphon.http.routes.tasks import add_task_routes
+from antiphon.http.routes.tasks import TaskSources, add_task_routes
 from antiphon.http.routes.transcriptions import add_transcription_routes
+from antiphon.http.routes.voices import add_voice_routes
 from antiphon.observability.metrics import Metrics
 from antiphon.ports.codec import AudioFormat
 from antiphon.service.alignment import AlignmentService
@@ -28,8 +30,11 @@ from antiphon.service.packages import PackageService
 from antiphon.service.speech import SpeechService
 from antiphon.service.tasks import TaskService
 from antiphon.service.transcription import TranscriptionService
+from antiphon.service.voices import VoiceService
 
-_TEXT_BODY_SLACK_BYTES = 1024 * 1024
+_TEXT_BODY_SLACK_BYTES = 8 * 1024 * 1024
+"""For the other fields; among them may be the recording of a voice."""
+
 _BYTES_PER_CHARACTER = 12
 """The most that JSON takes for a character: a surrogate pair of escapes."""
 
@@ -43,6 +48,7 @@ class Services:
     transcription: TranscriptionService
     alignment: AlignmentService
     tasks: TaskService
+    voices: VoiceService
     packages: PackageService
     metrics: Metrics
 
@@ -54,6 +60,7 @@ class HttpLimits:
     max_request_body_bytes: int
     max_text_chars: int
     allowed_audio_roots: tuple[str, ...] = ()
+    voice_dir: str | None = None
 
 
 _OPEN = AccessRules()
@@ -81,13 +88,15 @@ def create_app(
     body_bytes, roots = limits.max_request_body_bytes, limits.allowed_audio_roots
     text_bytes = min(body_bytes, limits.max_text_chars * _BYTES_PER_CHARACTER + _TEXT_BODY_SLACK_BYTES)
     # On the application's own router: an included one is matched in a second round. What is asked most comes first.
-    add_speech_routes(app.router, services.speech, text_bytes, speech_format)
+    voices = VoiceSources(services.voices, roots if limits.voice_dir is None else (*roots, limits.voice_dir))
+    add_speech_routes(app.router, services.speech, text_bytes, voices, speech_format)
     add_transcription_routes(app.router, services.transcription, body_bytes, roots)
     add_alignment_routes(app.router, services.alignment, body_bytes)
     add_live_routes(app.router, services.transcription)
     add_realtime_routes(app.router, services.transcription)
-    add_task_routes(app.router, services.tasks, body_bytes, roots)
+    add_task_routes(app.router, services.tasks, body_bytes, TaskSources(roots, voices))
     add_model_routes(app.router, services.models)
+    add_voice_routes(app.router, services.voices)
     add_management_routes(app.router, services.models)
     add_package_routes(app.router, services.models, services.packages)
     add_metrics_route(app.router, services.metrics)

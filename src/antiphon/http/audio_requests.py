@@ -57,7 +57,7 @@ def fields_of(form: Form) -> TranscriptionFields:
         language=form.one("language"),
         prompt=form.one("prompt"),
         temperature=number(form.one("temperature"), "temperature", 0.0, 1.0),
-        seed=integer(form.one("seed"), "seed", 0, MAX_SEED) or 0,
+        seed=integer(form.one("seed"), "seed", 0, MAX_SEED),
         busy_timeout_ms=integer(form.one("busy_timeout_ms"), "busy_timeout_ms", 0, MAX_TIMEOUT_MS),
         run_timeout_ms=integer(form.one("run_timeout_ms"), "run_timeout_ms", 0, MAX_TIMEOUT_MS),
         response_format=form.one("response_format") or "json",

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import BinaryIO, TypeVar
 
@@ -9,6 +10,8 @@ from starlette.requests import HTTPConnection
 
 from antiphon.http.schemas import MAX_TIMEOUT_MS, AudioData
 from antiphon.service.audio_source import from_base64, from_path
+from antiphon.service.voice_library import Recording
+from antiphon.service.voices import VoiceService
 from antiphon.vocabulary.errors import InvalidRequest, ModelNotFound, TooLarge
 
 E = TypeVar("E", bound=StrEnum)
@@ -95,3 +98,25 @@ def open_audio(audio: AudioData | str, allowed_roots: Sequence[str], param: str)
             return from_path(path, allowed_roots, f"{param}.path")
         case _:
             raise InvalidRequest(f"{param} must be base64, or an object with either data or path", param=param)
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceSources:
+    """Where the recording of a voice may come from, beside the body itself: the library, and files below folders."""
+
+    voices: VoiceService
+    allowed_roots: Sequence[str]
+
+    @contextmanager
+    def opened(self, reference: AudioData | str | None, param: str) -> Iterator[Recording | None]:
+        """Open the recording that a JSON body has or names for the length of a block; a bare text is a name."""
+        if reference is None:
+            yield None
+            return
+        recording = (
+            self.voices.open(reference, param)
+            if isinstance(reference, str)
+            else Recording(open_audio(reference, self.allowed_roots, param))
+        )
+        with recording.body:
+            yield recording

@@ -19,7 +19,9 @@ _Timeout = Annotated[int | None, Field(ge=0, le=MAX_TIMEOUT_MS, description="lon
 _RunTimeout = Annotated[
     int | None, Field(ge=0, le=MAX_TIMEOUT_MS, description="longest run without progress; 0 = the configured one")
 ]
-_Seed = Annotated[int, Field(ge=0, le=MAX_SEED, description="equal requests with equal seeds get equal bytes")]
+_Seed = Annotated[
+    int | None, Field(ge=0, le=MAX_SEED, description="equal requests with equal seeds get equal bytes; 0 by default")
+]
 _Options = Annotated[dict[str, JsonValue], Field(description="the model's own options")]
 
 
@@ -57,27 +59,34 @@ class TranscriptFormat(StrEnum):
     DIARIZED_JSON = "diarized_json"
 
 
+class AudioData(Body):
+    """Audio in a JSON body: base64, or a path on the server under an allowed folder."""
+
+    data: str | None = None
+    path: str | None = None
+
+
+_VoiceRef = Annotated[
+    AudioData | str | None, Field(description="the recording of a voice to be imitated, or its name in the library")
+]
+
+
 class SpeechBody(Body):
     """`POST /v1/audio/speech`."""
 
     model: str
     input: str
     voice: str | None = None
+    voice_ref: _VoiceRef = None
+    reference_text: str | None = None
     response_format: Annotated[str, _one_of(SpeechFormat)] = SpeechFormat.WAV
     speed: float | None = Field(default=None, ge=0.25, le=4.0)
-    seed: _Seed = 0
+    seed: _Seed = None
     language: str | None = None
     stream_format: Literal["sse", "audio"] | None = None
     options: _Options = {}
     busy_timeout_ms: _Timeout = None
     run_timeout_ms: _RunTimeout = None
-
-
-class AudioData(Body):
-    """Audio in a JSON body: base64, or a path on the server under an allowed folder."""
-
-    data: str | None = None
-    path: str | None = None
 
 
 class HearingFields(Body):
@@ -87,7 +96,7 @@ class HearingFields(Body):
     language: str | None = None
     prompt: str | None = None
     temperature: float | None = Field(default=None, ge=0.0, le=1.0)
-    seed: _Seed = 0
+    seed: _Seed = None
     options: _Options = {}
     busy_timeout_ms: _Timeout = None
     run_timeout_ms: _RunTimeout = None
@@ -146,7 +155,9 @@ class TaskBody(Body):
     audio: AudioData | str | None = None
     language: str | None = None
     voice: str | None = None
-    seed: _Seed = 0
+    voice_ref: _VoiceRef = None
+    reference_text: str | None = None
+    seed: _Seed = None
     options: _Options = {}
 
 

@@ -1,15 +1,16 @@
 """A text and its recording: when each word of the one is spoken in the other."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import BinaryIO, TypeVar
 
 from antiphon.ports.codec import Codec
 from antiphon.runtime.api import BoundModel, Inference, Runtime, Timing
-from antiphon.service.binding import require_language, require_task
+from antiphon.service.binding import require_task
+from antiphon.service.completion import asked_language, completed_request
 from antiphon.service.speech import require_speakable
-from antiphon.vocabulary.languages import base_language
 from antiphon.vocabulary.tasks import Task, TaskRequest, TaskResult
+from antiphon.vocabulary.terms import Terms
 
 T = TypeVar("T")
 
@@ -45,24 +46,22 @@ class AlignmentService:
     async def align(self, order: AlignmentOrder, body: BinaryIO, render: Callable[[Alignment], T]) -> T:
         """Decode, then align; the slot is held until `render` has returned."""
         require_speakable(order.text, self._max_text_chars, param="text")
-        draft = TaskRequest(text=order.text, language=base_language(order.language))
+        own = Terms(language=asked_language(order.language))
         self._runtime.view(order.model)  # an unknown model is refused before anything is decoded
         audio = await self._codec.decode(body)
 
         async def finish(result: TaskResult, timing: Timing) -> T:
             return render(Alignment(result, audio.duration_s, timing))
 
+        async def bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
+            require_task(model, Task.ALIGN)
+            return await completed_request(model, request, own)
+
         inference = Inference(
             order.model,
-            replace(draft, audio=audio),
-            _bind,
+            TaskRequest(text=order.text, audio=audio),
+            bind,
             busy_timeout_ms=order.busy_timeout_ms,
             run_timeout_ms=order.run_timeout_ms,
         )
         return await self._runtime.run(inference, finish)
-
-
-def _bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
-    require_task(model, Task.ALIGN)
-    require_language(model, request.language)
-    return request

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import errno
 import io
 import os
 import stat
@@ -29,12 +30,17 @@ def from_path(path: str, allowed_roots: Sequence[str], param: str) -> BinaryIO:
     refusal = Forbidden(f"{param}: there is no file that may be read at this path", param=param)
     try:
         real = Path(path).resolve(strict=True)
-        if not any(real.is_relative_to(Path(root).resolve()) for root in allowed_roots):
-            raise refusal
-        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        if any(real.is_relative_to(Path(root).resolve()) for root in allowed_roots):
+            return open_regular(real)
     except (OSError, ValueError, RuntimeError) as error:
         raise refusal from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise refusal
-    return os.fdopen(descriptor, "rb")
+    raise refusal
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file that is no folder, device or pipe, and whose last name is no link; raises OSError at once."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "no regular file")

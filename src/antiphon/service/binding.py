@@ -4,7 +4,7 @@ They run after the grant, under the lease: what they read cannot change before t
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from antiphon.runtime.api import BoundModel
 from antiphon.vocabulary.errors import InvalidRequest
@@ -31,6 +31,9 @@ OPENAI_VOICES = (
 DEFAULT_VOICE = "default"
 """What a model calls the voice that it speaks with by itself, if it has a name for it beside the voice's own."""
 
+LISTED_VOICES = 20
+"""How many voices a refusal names."""
+
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -46,11 +49,12 @@ def require_task(model: BoundModel, *tasks: Task) -> None:
         raise InvalidRequest(f"model {spec.id!r} is for {spec.task}, not for {' or '.join(tasks)}", param="model")
 
 
-def bound_voice(model: BoundModel, voice: str | None) -> str | None:
+def bound_voice(model: BoundModel, voice: str | None, others: Iterable[str] = ()) -> str | None:
     """The model's voice that a request means; None is the one that it speaks with by itself.
 
     A name of OpenAI's that the model does not have stands for one of its own, always the same: they are shared out
-    among the model's voices in order. Raises InvalidRequest (param "voice") for any other, naming those that it has.
+    among the model's voices in order. Raises InvalidRequest (param "voice") for any other, naming those that it has,
+    its presets and the `others`.
     """
     voices = model.capability.voices
     if voice is None or voice in voices:
@@ -58,8 +62,10 @@ def bound_voice(model: BoundModel, voice: str | None) -> str | None:
     if voice in OPENAI_VOICES:
         own = [it for it in voices if it != DEFAULT_VOICE]
         return own[OPENAI_VOICES.index(voice) % len(own)] if own else None
-    known = ", ".join(voices) or "none"
-    raise InvalidRequest(f"there is no voice {voice[:80]!r}; the model has {known}", param="voice")
+    known = list(dict.fromkeys([*voices, *model.registration.voice_presets, *others]))
+    more = f" and {len(known) - LISTED_VOICES} more" if len(known) > LISTED_VOICES else ""
+    listed = ", ".join(known[:LISTED_VOICES]) or "none"
+    raise InvalidRequest(f"there is no voice {voice[:80]!r}; the model has {listed}{more}", param="voice")
 
 
 def require_language(model: BoundModel, language: str | None) -> None:

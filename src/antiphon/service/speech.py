@@ -2,31 +2,35 @@
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from antiphon.ports.codec import AudioFormat, ChunkEncoder, Codec, Encoded
 from antiphon.runtime.api import BoundModel, Inference, OpenStream, Runtime, Timing
 from antiphon.service.answers import LeasedAnswer
-from antiphon.service.binding import bound_voice, require_language, require_options, require_task
+from antiphon.service.binding import require_task
+from antiphon.service.completion import SpeechTerms, asked_language
+from antiphon.service.voice_library import NO_LIBRARY, Recording, VoiceLibrary
 from antiphon.vocabulary.errors import EngineError, InvalidRequest, TooLarge
-from antiphon.vocabulary.languages import base_language
 from antiphon.vocabulary.tasks import AudioDelta, Interface, OptionValue, StreamEvent, Task, TaskRequest, TaskResult
-
-NATURAL_SPEED = 1.0
+from antiphon.vocabulary.terms import Terms, at_speed
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechOrder:
-    """What a client wants spoken. Units: `speed` is a factor, 2.0 is twice as fast; None is as the model speaks."""
+    """What a client wants spoken; None is not said. Units: `speed` is a factor, 2.0 is twice as fast.
+
+    `reference_text` is what is said in the recording that may come beside it.
+    """
 
     model: str
     text: str
     audio_format: AudioFormat = AudioFormat.WAV
     voice: str | None = None
     speed: float | None = None
-    seed: int = 0
+    seed: int | None = None
     language: str | None = None
     options: Mapping[str, OptionValue] = field(default_factory=dict)
+    reference_text: str | None = None
     busy_timeout_ms: int | None = None
     run_timeout_ms: int | None = None
 
@@ -82,24 +86,28 @@ class SpeechStream(LeasedAnswer[StreamEvent]):
 class SpeechService:
     """Has text spoken. Units: `max_text_chars` characters a request."""
 
-    def __init__(self, runtime: Runtime, codec: Codec, max_text_chars: int) -> None:
+    def __init__(self, runtime: Runtime, codec: Codec, max_text_chars: int, library: VoiceLibrary = NO_LIBRARY) -> None:
         self._runtime = runtime
         self._codec = codec
         self._max_text_chars = max_text_chars
+        self._terms = SpeechTerms(codec, library)
 
-    async def speak(self, order: SpeechOrder) -> Spoken:
-        """Have all of it spoken and encoded; the slot is held until the encoding is done."""
+    async def speak(self, order: SpeechOrder, recording: Recording | None = None) -> Spoken:
+        """Have all of it spoken and encoded, as a recording sounds if there is one.
+
+        The slot is held until the encoding is done.
+        """
 
         async def encode(result: TaskResult, timing: Timing) -> Spoken:
             if result.audio is None:
                 raise EngineError("the engine returned no audio")
             return Spoken(await self._codec.encode(result.audio, order.audio_format), timing)
 
-        return await self._runtime.run(self._inference(order, Interface.OFFLINE), encode)
+        return await self._runtime.run(await self._inference(order, recording, Interface.OFFLINE), encode)
 
-    async def stream(self, order: SpeechOrder) -> SpeechStream:
+    async def stream(self, order: SpeechOrder, recording: Recording | None = None) -> SpeechStream:
         """Begin to speak; returns when the request is known to be in order."""
-        stream = await self._runtime.open_stream(self._inference(order, Interface.STREAMING))
+        stream = await self._runtime.open_stream(await self._inference(order, recording, Interface.STREAMING))
         try:
             facts = stream.facts
             encoder = self._codec.open_encoder(order.audio_format, facts.sample_rate, facts.channels)
@@ -108,22 +116,25 @@ class SpeechService:
             raise
         return SpeechStream(stream, encoder)
 
-    def _inference(self, order: SpeechOrder, interface: Interface) -> Inference:
+    async def _inference(self, order: SpeechOrder, recording: Recording | None, interface: Interface) -> Inference:
         require_speakable(order.text, self._max_text_chars)
-        language = base_language(order.language)
-        named = _named_options(order)
-        draft = TaskRequest(
-            text=order.text, voice=order.voice, language=language, seed=order.seed, options={**order.options, **named}
+        if recording is not None:
+            self._runtime.view(order.model)  # an unknown model is refused before anything is decoded
+        own = Terms(
+            voice=order.voice,
+            reference=await self._terms.heard(recording),
+            reference_text=order.reference_text or (recording.text if recording else None),
+            language=asked_language(order.language),
+            seed=order.seed,
+            named=at_speed(order.speed),
+            options=order.options,
         )
 
-        def bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
+        async def bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
             require_task(model, Task.TTS)
-            voice = bound_voice(model, request.voice)
-            require_language(model, language)
-            require_options(model, order.options)
-            require_options(model, named, prefix="")
-            return request if voice == request.voice else replace(request, voice=voice)
+            return await self._terms.completed_request(model, request, own)
 
+        draft = TaskRequest(text=order.text)
         return Inference(order.model, draft, bind, interface, order.busy_timeout_ms, order.run_timeout_ms)
 
 
@@ -136,8 +147,3 @@ def require_speakable(text: str, max_text_chars: int, param: str = "input") -> N
         raise TooLarge(f"the text has {len(text)} characters; the limit is {max_text_chars}", param=param)
     if all(unicodedata.category(char)[0] in "ZC" for char in text):
         raise InvalidRequest(f"{param} must hold something to say", param=param)
-
-
-def _named_options(order: SpeechOrder) -> dict[str, OptionValue]:
-    """The options that have fields of their own; what is at its default is left to the model."""
-    return {} if order.speed in (None, NATURAL_SPEED) else {"speed": order.speed}

@@ -1,16 +1,16 @@
 """The generic task: any model, its request as the engine takes it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import BinaryIO, TypeVar
 
 from antiphon.ports.codec import AudioFormat, ChunkEncoder, Codec, Encoded
-from antiphon.runtime.api import BatchInference, BoundModel, Inference, OpenStream, Runtime, Timing
+from antiphon.runtime.api import BatchInference, BoundModel, Draft, Inference, OpenStream, Runtime, Timing
 from antiphon.service.answers import LeasedAnswer
-from antiphon.service.binding import bound_voice, require_language, require_options
+from antiphon.service.completion import SpeechTerms, asked_language
 from antiphon.service.speech import require_speakable
+from antiphon.service.voice_library import NO_LIBRARY, Recording, VoiceLibrary
 from antiphon.vocabulary.errors import InvalidRequest
-from antiphon.vocabulary.languages import base_language
 from antiphon.vocabulary.tasks import (
     AudioDelta,
     Interface,
@@ -20,22 +20,36 @@ from antiphon.vocabulary.tasks import (
     TaskRequest,
     TaskResult,
 )
+from antiphon.vocabulary.terms import Terms
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOrder:
-    """What a client wants done, without the audio."""
+    """What a client wants done, without the audio; None is not said."""
 
     model: str
     text: str | None = None
     language: str | None = None
     voice: str | None = None
-    seed: int = 0
+    seed: int | None = None
     options: Mapping[str, OptionValue] = field(default_factory=dict)
+    reference_text: str | None = None
     busy_timeout_ms: int | None = None
     run_timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What comes beside an order: open files of what is to be heard, and of the voice that is to be imitated."""
+
+    audio: BinaryIO | None = None
+    recording: Recording | None = None
+
+
+NOTHING = Heard()
+"""Nothing comes beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,55 +64,60 @@ class TaskDone:
 class TaskService:
     """Runs tasks. Units: `max_text_chars` characters a request."""
 
-    def __init__(self, runtime: Runtime, codec: Codec, max_text_chars: int) -> None:
+    def __init__(self, runtime: Runtime, codec: Codec, max_text_chars: int, library: VoiceLibrary = NO_LIBRARY) -> None:
         self._runtime = runtime
         self._codec = codec
         self._max_text_chars = max_text_chars
+        self._terms = SpeechTerms(codec, library)
 
-    async def run(self, order: TaskOrder, body: BinaryIO | None, render: Callable[[TaskDone], T]) -> T:
+    async def run(self, order: TaskOrder, heard: Heard, render: Callable[[TaskDone], T]) -> T:
         """Decode what is to be heard, then run; the slot is held until `render` has returned."""
 
         async def finish(result: TaskResult, timing: Timing) -> T:
             return render(TaskDone(result, await self._encoded(result), timing))
 
-        return await self._runtime.run(await self._inference(order, body, Interface.OFFLINE), finish)
+        return await self._runtime.run(await self._inference(order, heard, Interface.OFFLINE), finish)
 
-    async def stream(self, order: TaskOrder, body: BinaryIO | None) -> "TaskStream":
+    async def stream(self, order: TaskOrder, heard: Heard) -> "TaskStream":
         """Decode what is to be heard, then begin; the stream holds a slot, so close it."""
-        stream = await self._runtime.open_stream(await self._inference(order, body, Interface.STREAMING))
+        stream = await self._runtime.open_stream(await self._inference(order, heard, Interface.STREAMING))
         facts = stream.facts
         return TaskStream(stream, self._codec.open_encoder(AudioFormat.PCM, facts.sample_rate, facts.channels))
 
-    async def batch(self, orders: Sequence[TaskOrder], bodies: Sequence[BinaryIO | None]) -> "TaskBatch":
+    async def batch(self, orders: Sequence[TaskOrder], heard: Sequence[Heard]) -> "TaskBatch":
         """Decode all, then begin one native batch in one slot; it holds the slot, so close it.
 
         All orders are for the model of the first, which also says how long to wait and to run.
         """
-        drafts = [await self._draft(order, body) for order, body in zip(orders, bodies, strict=True)]
-        batch = BatchInference(
-            orders[0].model, tuple(drafts), _bind, orders[0].busy_timeout_ms, orders[0].run_timeout_ms
-        )
+        drafts = [await self._draft(order, beside) for order, beside in zip(orders, heard, strict=True)]
+        batch = BatchInference(orders[0].model, tuple(drafts), orders[0].busy_timeout_ms, orders[0].run_timeout_ms)
         return TaskBatch(await self._runtime.open_batch(batch), self._encoded)
 
-    async def _inference(self, order: TaskOrder, body: BinaryIO | None, interface: Interface) -> Inference:
-        return Inference(
-            order.model, await self._draft(order, body), _bind, interface, order.busy_timeout_ms, order.run_timeout_ms
-        )
+    async def _inference(self, order: TaskOrder, heard: Heard, interface: Interface) -> Inference:
+        draft = await self._draft(order, heard)
+        return Inference(order.model, draft.request, draft.bind, interface, order.busy_timeout_ms, order.run_timeout_ms)
 
-    async def _draft(self, order: TaskOrder, body: BinaryIO | None) -> TaskRequest:
-        language = base_language(order.language)
-        if body is not None:
+    async def _draft(self, order: TaskOrder, heard: Heard) -> Draft:
+        if heard != NOTHING:
             self._runtime.view(order.model)  # an unknown model is refused before anything is decoded
         if order.text is not None:
             require_speakable(order.text, self._max_text_chars, param="request.text")
-        return TaskRequest(
-            text=order.text,
-            audio=None if body is None else await self._codec.decode(body),
-            language=language,
+        language = asked_language(order.language)
+        audio = None if heard.audio is None else await self._codec.decode(heard.audio)
+        own = Terms(
             voice=order.voice,
+            reference=await self._terms.heard(heard.recording),
+            reference_text=order.reference_text or (heard.recording.text if heard.recording else None),
+            language=language,
             seed=order.seed,
             options=order.options,
         )
+
+        async def bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
+            _require_input(model, request)
+            return await self._terms.completed_request(model, request, own, prefix="request.options.")
+
+        return Draft(TaskRequest(text=order.text, audio=audio), bind)
 
     async def _encoded(self, result: TaskResult) -> Encoded | None:
         return None if result.audio is None else await self._codec.encode(result.audio, AudioFormat.WAV)
@@ -133,11 +152,7 @@ class TaskBatch(LeasedAnswer[tuple[int, TaskResult]]):
         return index, TaskDone(result, await self._encode(result), self._stream.timing)
 
 
-def _bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
+def _require_input(model: BoundModel, request: TaskRequest) -> None:
     wanted = "text" if model.registration.spec.task is Task.TTS else "audio"
     if getattr(request, wanted) is None:
         raise InvalidRequest(f"a {model.registration.spec.task} model needs {wanted}", param=f"request.{wanted}")
-    voice = bound_voice(model, request.voice)
-    require_language(model, request.language)
-    require_options(model, request.options, prefix="request.options.")
-    return request if voice == request.voice else replace(request, voice=voice)

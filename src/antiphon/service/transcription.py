@@ -8,14 +8,15 @@ from functools import partial
 from typing import BinaryIO, TypeVar
 
 from antiphon.ports.codec import Codec
-from antiphon.runtime.api import BatchInference, BoundModel, Inference, OpenStream, Runtime, Timing
+from antiphon.runtime.api import BatchInference, BoundModel, Draft, Inference, OpenStream, Runtime, Timing
 from antiphon.service.answers import LeasedAnswer
-from antiphon.service.binding import nearest_value, require_language, require_options, require_task, takes_option
+from antiphon.service.binding import nearest_value, require_task, takes_option
+from antiphon.service.completion import asked_language, completed_request
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import InvalidRequest, ModelNotFound
-from antiphon.vocabulary.languages import base_language
 from antiphon.vocabulary.spec import LiveLimits
 from antiphon.vocabulary.tasks import Interface, OptionValue, StreamEvent, Task, TaskRequest, TaskResult
+from antiphon.vocabulary.terms import Terms
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ class WordTimes(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TranscriptionOrder:
-    """What a client wants transcribed, without the audio. Units: `temperature` 0..1.
+    """What a client wants transcribed, without the audio; None is not said. Units: `temperature` 0..1.
 
     `silence_ms` is the pause that is to end an utterance of live audio: the model comes as near to it as it can, and
     one that has a measure of its own keeps to that.
@@ -59,7 +60,7 @@ class TranscriptionOrder:
     word_times: WordTimes = WordTimes.UNWANTED
     silence_ms: int | None = None
     into_english: bool = False
-    seed: int = 0
+    seed: int | None = None
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     busy_timeout_ms: int | None = None
     run_timeout_ms: int | None = None
@@ -150,12 +151,10 @@ class TranscriptionService:
         async def finish(told: TaskResult, timing: Timing) -> T:
             return render(SpokenTranscript(heard, told, _duration_s(request.audio), _together(spent, timing)))
 
-        asked = TaskRequest(audio=request.audio, seed=order.seed)
-        bounds = (order.busy_timeout_ms, order.run_timeout_ms)
+        bind, bounds = partial(_bind_diarizer, order.seed), (order.busy_timeout_ms, order.run_timeout_ms)
+        asked = Inference(diarizer, TaskRequest(audio=request.audio), bind, Interface.OFFLINE, *bounds)
         with _about_the_diarizer():
-            return await self._runtime.run(
-                Inference(diarizer, asked, _bind_diarizer, Interface.OFFLINE, *bounds), finish
-            )
+            return await self._runtime.run(asked, finish)
 
     async def stream(self, order: TranscriptionOrder, body: BinaryIO) -> TranscriptStream:
         """Decode, then begin to transcribe; the stream holds a slot, so close it."""
@@ -179,8 +178,9 @@ class TranscriptionService:
     async def batch(self, order: TranscriptionOrder, bodies: Sequence[BinaryIO]) -> "TranscriptBatch":
         """Decode all, then begin one native batch in one slot; it holds the slot, so close it."""
         drafts = [await self._draft(order, body) for body in bodies]
+        bind = partial(_bind, order)
         batch = BatchInference(
-            order.model, tuple(drafts), partial(_bind, order), order.busy_timeout_ms, order.run_timeout_ms
+            order.model, tuple(Draft(it, bind) for it in drafts), order.busy_timeout_ms, order.run_timeout_ms
         )
         return TranscriptBatch(await self._runtime.open_batch(batch), [_duration_s(it.audio) for it in drafts])
 
@@ -200,10 +200,9 @@ class TranscriptionService:
         raise InvalidRequest(several if known else "there is no model for diarization", param="diarization_model")
 
     def _request(self, order: TranscriptionOrder) -> TaskRequest:
-        language = base_language(order.language)
+        asked_language(order.language)  # one that nobody knows is refused at once, too
         self._runtime.view(order.model)
-        options = {**order.options, **_named_options(order)}
-        return TaskRequest(text=order.prompt, language=language, seed=order.seed, options=options)
+        return TaskRequest(text=order.prompt)
 
 
 def _inference(order: TranscriptionOrder, request: TaskRequest, interface: Interface) -> Inference:
@@ -211,20 +210,15 @@ def _inference(order: TranscriptionOrder, request: TaskRequest, interface: Inter
     return Inference(order.model, request, bind, interface, order.busy_timeout_ms, order.run_timeout_ms)
 
 
-def _bind(order: TranscriptionOrder, model: BoundModel, request: TaskRequest) -> TaskRequest:
+async def _bind(order: TranscriptionOrder, model: BoundModel, request: TaskRequest) -> TaskRequest:
     require_task(model, *order.tasks)
     if order.into_english:
         _require_translator(model)
-    require_language(model, request.language)
-    require_options(model, order.options)
-    tells_words = takes_option(model, WORD_TIMES)
-    if order.word_times is WordTimes.REQUIRED and not tells_words:
+    if order.word_times is WordTimes.REQUIRED and not takes_option(model, WORD_TIMES):
         raise InvalidRequest("the model gives no times of words", param="timestamp_granularities")
-    require_options(model, _named_options(order), prefix="")
-    words = {WORD_TIMES: True} if order.word_times is WordTimes.WHERE_TOLD and tells_words else {}
-    silence_ms = None if order.silence_ms is None else nearest_value(model, SILENCE, order.silence_ms)
-    silence = {} if silence_ms is None else {SILENCE: silence_ms}
-    return replace(request, options={**request.options, **words, **silence})
+    named = {**_named_options(order), **_fitting_options(order, model)}
+    own = Terms(language=asked_language(order.language), seed=order.seed, named=named, options=order.options)
+    return await completed_request(model, request, own)
 
 
 def _require_translator(model: BoundModel) -> None:
@@ -233,9 +227,9 @@ def _require_translator(model: BoundModel) -> None:
         raise InvalidRequest(f"model {model.registration.spec.id!r} cannot translate", param="model")
 
 
-def _bind_diarizer(model: BoundModel, request: TaskRequest) -> TaskRequest:
+async def _bind_diarizer(seed: int | None, model: BoundModel, request: TaskRequest) -> TaskRequest:
     require_task(model, Task.DIAR)
-    return request
+    return await completed_request(model, request, Terms(seed=seed))
 
 
 @contextmanager
@@ -258,14 +252,25 @@ def _together(first: Timing, second: Timing) -> Timing:
 
 
 def _named_options(order: TranscriptionOrder) -> dict[str, OptionValue]:
-    """The options that have fields of their own; what is at its default is left to the model."""
+    """The options that have fields of their own; a temperature of 0 is left to the model."""
     options: dict[str, OptionValue] = {}
-    if order.temperature:
-        options["temperature"] = order.temperature
+    if order.temperature is not None:
+        options["temperature"] = order.temperature or None
     if order.word_times is WordTimes.REQUIRED:
         options[WORD_TIMES] = True
     if order.into_english:
         options[TARGET_LANGUAGE] = ENGLISH
+    return options
+
+
+def _fitting_options(order: TranscriptionOrder, model: BoundModel) -> dict[str, OptionValue]:
+    """The options that a model is given only where it has them, as near to what is wanted as it can come."""
+    options: dict[str, OptionValue] = {}
+    if order.word_times is WordTimes.WHERE_TOLD and takes_option(model, WORD_TIMES):
+        options[WORD_TIMES] = True
+    silence_ms = None if order.silence_ms is None else nearest_value(model, SILENCE, order.silence_ms)
+    if silence_ms is not None:
+        options[SILENCE] = silence_ms
     return options
 
 

@@ -17,7 +17,7 @@ from antiphon.testing.answers import RATE, TONE_FRAMES, echo, pieces_of, result_
 from antiphon.testing.steering import Steering
 from antiphon.vocabulary.audio import AudioChunk
 from antiphon.vocabulary.errors import ConfigError, InvalidRequest, InvariantError
-from antiphon.vocabulary.spec import Capability, ModelSpec, SessionFacts
+from antiphon.vocabulary.spec import Capability, ModelSpec, OptionSpec, SessionFacts
 from antiphon.vocabulary.tasks import Interface, Mode, StreamEvent, Task, TaskRequest, TaskResult
 
 FAMILY = "controlled"
@@ -40,7 +40,11 @@ class ControlledAdapter:
             frozenset(Mode),
             sample_rate=RATE,
             weight_bytes=_claimed_bytes(steering),
+            options=tuple(map(_option, (steering.read("options") or "").split())),
+            voices=tuple((steering.read("voices") or "").split()),
+            languages=tuple((steering.read("languages") or "").split()),
             holds_gil=steering.read("holds_gil") is not None,
+            clones=steering.read("clones") is not None,
         )
 
     def convert(self, folder: Path) -> None:
@@ -268,6 +272,14 @@ def _capacity(spec: ModelSpec, steering: Steering) -> int:
     if isinstance(option, bool) or not isinstance(option, int):
         raise ConfigError("session_options.capacity must be an integer", param="session_options")
     return option
+
+
+def _option(word: str) -> OptionSpec:
+    """An option of the file `options`: a number from 0 to 100, or a text where its name is followed by `=text`."""
+    name, _, kind = word.partition("=")
+    if kind == "text":
+        return OptionSpec(name, "string", "a text")
+    return OptionSpec(name, "number", "a number", minimum=0, maximum=100)
 
 
 def _weight_bytes(steering: Steering) -> int:

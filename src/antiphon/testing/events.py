@@ -3,8 +3,11 @@
 import json
 import os
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from antiphon.vocabulary.tasks import TaskRequest
 
 FILE_NAME = "events.jsonl"
 
@@ -13,7 +16,9 @@ FILE_NAME = "events.jsonl"
 class Event:
     """One step of a controlled engine.
 
-    Units: `t` in seconds of the machine's monotonic clock, which its processes share. `request` is the request's text.
+    Units: `t` in seconds of the machine's monotonic clock, which its processes share. `request` is the request's text,
+    `terms` is what it says beside that: its voice, language, seed and options, and the rate, channels and frames of its
+    `voice_ref`; what is at its default is left out.
     """
 
     t: float
@@ -22,13 +27,15 @@ class Event:
     session: str | None
     request: str | None
     revision: str
+    terms: Mapping[str, object] = field(default_factory=dict)
 
 
 def append_event(
-    folder: Path, step: str, revision: str, *, session: str | None = None, request: str | None = None
+    folder: Path, step: str, revision: str, *, session: str | None = None, request: TaskRequest | None = None
 ) -> None:
     """Write one event at the log's end, whole: many threads and processes may append to one log."""
-    event = Event(time.monotonic(), os.getpid(), step, session, request, revision)
+    text, terms = (None, {}) if request is None else (request.text, _terms_of(request))
+    event = Event(time.monotonic(), os.getpid(), step, session, text, revision, terms)
     line = json.dumps(asdict(event)).encode() + b"\n"
     log = os.open(folder / FILE_NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
@@ -45,3 +52,15 @@ def read_events(folder: Path) -> list[Event]:
         return []
     whole = data[: data.rfind(b"\n") + 1]  # a line that is just being written counts next time
     return [Event(**json.loads(line)) for line in whole.splitlines()]
+
+
+def _terms_of(request: TaskRequest) -> dict[str, object]:
+    heard = request.voice_ref
+    said = {
+        "voice": request.voice,
+        "language": request.language,
+        "seed": request.seed,
+        "options": dict(request.options),
+        "voice_ref": heard and {"rate": heard.rate, "channels": heard.channels, "frames": heard.frames},
+    }
+    return {name: value for name, value in said.items() if value}

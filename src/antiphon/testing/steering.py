@@ -41,7 +41,7 @@ class Steering:
 
     def announce(self, step: str, revision: str, session: str | None, request: TaskRequest | None) -> None:
         """Write the step into `events.jsonl`."""
-        append_event(self.folder, step, revision, session=session, request=request.text if request else None)
+        append_event(self.folder, step, revision, session=session, request=request)
 
     def obey(self, step: str, request: TaskRequest | None = None, nth: int | None = None) -> None:
         """Do to this step what the files say: hold, ms, spin, gil, hang, crash, fail, in this order.

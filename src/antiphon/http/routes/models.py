@@ -1,9 +1,8 @@
-"""What there is and how it stands: `/health`, `/v1/models`, `/v1/status` and the voices. None waits on a model."""
+"""What there is and how it stands: `/health`, `/v1/models` and `/v1/status`. None waits on a model."""
 
 from collections.abc import Iterator, Sequence
 
 from fastapi import APIRouter
-from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.admission.gate import LeaseView, WaiterView
@@ -45,19 +44,6 @@ def add_model_routes(router: APIRouter, service: ModelService) -> None:
         named = _names(_that_speak(service.views()))
         return json_answer({"object": "list", "models": [model_json(view, name) for view, name in named]})
 
-    @get(router, "/v1/audio/voices")
-    async def voices(request: Request) -> Response:
-        """The voices of a model, or without one those of all that speak."""
-        model_id = request.query_params.get("model")
-        if model_id:
-            names = service.view(model_id).capability.voices
-            return json_answer({"model": model_id, "voices": [{"id": name, "name": name} for name in names]})
-        owners: dict[str, list[str]] = {}
-        for view in _that_speak(service.views()):
-            for voice in view.capability.voices:
-                owners.setdefault(voice, []).append(view.registration.spec.id)
-        return json_answer({"voices": [{"id": voice, "name": voice, "models": ids} for voice, ids in owners.items()]})
-
 
 def _that_speak(views: Sequence[ModelView]) -> Sequence[ModelView]:
     return [view for view in views if view.registration.spec.task is Task.TTS]
@@ -85,7 +71,7 @@ def model_json(view: ModelView, name: str | None = None) -> dict[str, object]:
         "mode": spec.mode,
         "loaded": view.loaded,
         "aliases": list(view.registration.aliases),
-        "voices": list(view.capability.voices),
+        "voices": list(dict.fromkeys([*view.capability.voices, *view.registration.voice_presets])),
         "languages": list(view.capability.languages),
     }
     if content["id"] != spec.id:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import read_json
-from antiphon.http.fields import busy_timeout_ms, choice, run_timeout_ms
+from antiphon.http.fields import VoiceSources, busy_timeout_ms, choice, run_timeout_ms
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
 from antiphon.http.schemas import SpeechBody, SpeechFormat, operation
@@ -18,12 +18,16 @@ from antiphon.http.streaming import SSE_END, EventResponse, FileResponse, Owning
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.ports.codec import AudioFormat
 from antiphon.runtime.api import Timing
-from antiphon.service.speech import SpeechOrder, SpeechService, SpeechStream
+from antiphon.service.speech import SpeechOrder, SpeechService, SpeechStream, Spoken
 from antiphon.vocabulary.errors import InvalidRequest
 
 
 def add_speech_routes(
-    router: APIRouter, service: SpeechService, max_body_bytes: int, unasked: AudioFormat = AudioFormat.WAV
+    router: APIRouter,
+    service: SpeechService,
+    max_body_bytes: int,
+    voices: VoiceSources,
+    unasked: AudioFormat = AudioFormat.WAV,
 ) -> None:
     """The routes that have text spoken; `unasked` is how, where a request does not say."""
 
@@ -42,20 +46,15 @@ def add_speech_routes(
             busy_timeout_ms=busy_timeout_ms(request, body.busy_timeout_ms),
             run_timeout_ms=run_timeout_ms(request, body.run_timeout_ms),
         )
-        match body.stream_format:
-            case None:
-                spoken = await while_connected(request, service.speak(order))
-                encoded = spoken.encoded
-                headers = timing_header(spoken.timing)
-                if speech_format is SpeechFormat.JSON:
-                    return OwningResponse(_SpeechJson(encoded.body, spoken.timing), "application/json", headers)
-                return FileResponse(encoded.body, encoded.size_bytes, encoded.content_type, headers)
-            case "audio":
-                stream = await while_connected(request, service.stream(order))
-                return OwningResponse(stream, stream.content_type, timing_header(stream.timing, run=False))
-            case "sse":
-                stream = await while_connected(request, service.stream(order))
-                return EventResponse(_SpeechEvents(stream), timing_header(stream.timing, run=False))
+        with voices.opened(body.voice_ref or None, "voice_ref") as recording:
+            if body.stream_format is None:
+                spoken = await while_connected(request, service.speak(order, recording))
+                return _whole(spoken, as_json=speech_format is SpeechFormat.JSON)
+            stream = await while_connected(request, service.stream(order, recording))
+        headers = timing_header(stream.timing, run=False)
+        if body.stream_format == "sse":
+            return EventResponse(_SpeechEvents(stream), headers)
+        return OwningResponse(stream, stream.content_type, headers)
 
 
 def _order(body: SpeechBody, speech_format: SpeechFormat) -> SpeechOrder:
@@ -68,7 +67,15 @@ def _order(body: SpeechBody, speech_format: SpeechFormat) -> SpeechOrder:
         seed=body.seed,
         language=body.language or None,
         options=body.options,
+        reference_text=body.reference_text,
     )
+
+
+def _whole(spoken: Spoken, *, as_json: bool) -> Response:
+    encoded, headers = spoken.encoded, timing_header(spoken.timing)
+    if as_json:
+        return OwningResponse(_SpeechJson(encoded.body, spoken.timing), "application/json", headers)
+    return FileResponse(encoded.body, encoded.size_bytes, encoded.content_type, headers)
 
 
 class _SpeechEvents:

@@ -1,24 +1,24 @@
 """`POST /v1/tasks/run`, `stream` and `batch`: any model's task, in the engine's own terms."""
 
 import base64
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import asdict, replace
-from typing import BinaryIO, assert_never
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from typing import assert_never
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import read_json
-from antiphon.http.fields import busy_timeout_ms, called, open_audio, run_timeout_ms
+from antiphon.http.fields import VoiceSources, busy_timeout_ms, called, open_audio, run_timeout_ms
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
 from antiphon.http.schemas import TaskBatchBody, TaskBody, TaskRunBody, operation
 from antiphon.http.streaming import SSE_END, EventResponse, event, json_answer
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.ports.codec import Encoded
-from antiphon.service.tasks import TaskBatch, TaskDone, TaskOrder, TaskService, TaskStream
+from antiphon.service.tasks import Heard, TaskBatch, TaskDone, TaskOrder, TaskService, TaskStream
 from antiphon.transcripts.spans import details_json
 from antiphon.vocabulary.tasks import (
     AudioDelta,
@@ -31,24 +31,40 @@ from antiphon.vocabulary.tasks import (
 )
 
 
-def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int, allowed_roots: Sequence[str]) -> None:
+@dataclass(frozen=True, slots=True)
+class TaskSources:
+    """Where the sounds of a task may come from, beside its body."""
+
+    audio_roots: tuple[str, ...]
+    voices: VoiceSources
+
+    def opened(self, task: TaskBody, place: str, stack: ExitStack) -> Heard:
+        """Open what is to be heard and the voice that is to be imitated; the stack closes them."""
+        audio = task.audio
+        body = None if audio is None else stack.enter_context(open_audio(audio, self.audio_roots, f"{place}.audio"))
+        return Heard(body, stack.enter_context(self.voices.opened(task.voice_ref or None, f"{place}.voice_ref")))
+
+
+def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int, sources: TaskSources) -> None:
     """The generic task routes."""
 
     @post(router, "/v1/tasks/run", operation(TaskRunBody))
     async def run(request: Request) -> Response:
         """Run one task and answer its whole result."""
         body = await read_json(request, TaskRunBody, max_body_bytes)
-        with _opened(body.request, allowed_roots, "request") as audio, called(_params("request")):
-            order = _timed(_order(body.model, body.request), request, body)
-            return await while_connected(request, service.run(order, audio, _render))
+        order = _timed(_order(body.model, body.request), request, body)
+        with ExitStack() as opened, called(_params("request")):
+            heard = sources.opened(body.request, "request", opened)
+            return await while_connected(request, service.run(order, heard, _render))
 
     @post(router, "/v1/tasks/stream", operation(TaskRunBody))
     async def stream(request: Request) -> Response:
         """Run one task and answer its result as events while it is made."""
         body = await read_json(request, TaskRunBody, max_body_bytes)
-        with _opened(body.request, allowed_roots, "request") as audio, called(_params("request")):
-            order = _timed(_order(body.model, body.request), request, body)
-            started = await while_connected(request, service.stream(order, audio))
+        order = _timed(_order(body.model, body.request), request, body)
+        with ExitStack() as opened, called(_params("request")):
+            heard = sources.opened(body.request, "request", opened)
+            started = await while_connected(request, service.stream(order, heard))
         return EventResponse(_TaskEvents(started), timing_header(started.timing, run=False))
 
     @post(router, "/v1/tasks/batch", operation(TaskBatchBody))
@@ -57,17 +73,14 @@ def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int
         body = await read_json(request, TaskBatchBody, max_body_bytes)
         orders = [_timed(_order(body.model, task), request, body) for task in body.requests]
         with ExitStack() as opened, called(_params("requests")):
-            audios = [
-                opened.enter_context(_opened(task, allowed_roots, f"requests.{index}"))
-                for index, task in enumerate(body.requests)
-            ]
-            started = await while_connected(request, service.batch(orders, audios))
+            heard = [sources.opened(task, f"requests.{index}", opened) for index, task in enumerate(body.requests)]
+            started = await while_connected(request, service.batch(orders, heard))
         return EventResponse(_BatchEvents(started), timing_header(started.timing, run=False))
 
 
 def _params(place: str) -> dict[str, str]:
     """What the other routes call the fields of a task."""
-    names = {"input": "text", "file": "audio", "language": "language", "voice": "voice"}
+    names = {"input": "text", "file": "audio", **{name: name for name in ("language", "voice", "voice_ref")}}
     return {name: f"{place}.{ours}" for name, ours in names.items()}
 
 
@@ -84,11 +97,8 @@ def _order(model: str, task: TaskBody) -> TaskOrder:
         voice=task.voice or None,
         seed=task.seed,
         options=task.options,
+        reference_text=task.reference_text,
     )
-
-
-def _opened(task: TaskBody, allowed_roots: Sequence[str], place: str) -> AbstractContextManager[BinaryIO | None]:
-    return nullcontext() if task.audio is None else open_audio(task.audio, allowed_roots, f"{place}.audio")
 
 
 class _TaskEvents:
