@@ -57,7 +57,7 @@ def bound_voice(model: BoundModel, voice: str | None, others: Iterable[str] = ()
     its presets and the `others`.
     """
     voices = model.capability.voices
-    if voice is None or voice in voices:
+    if voice is None or voice in voices or voice in model.capability.voice_aliases:
         return voice
     if voice in OPENAI_VOICES:
         own = [it for it in voices if it != DEFAULT_VOICE]

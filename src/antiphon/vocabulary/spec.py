@@ -109,6 +109,8 @@ class Capability:
     channels: int = 1
     options: tuple[OptionSpec, ...] = ()
     voices: tuple[str, ...] = ()
+    voice_aliases: tuple[str, ...] = ()
+    """What else its voices may be called, without being listed: a speaker's number beside the name."""
     languages: tuple[str, ...] = ()
     holds_gil: bool = False
     """Whether its calls keep Python's lock: then nothing else in the engine's process runs meanwhile."""

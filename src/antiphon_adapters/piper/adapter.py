@@ -34,6 +34,7 @@ class PiperAdapter:
             weight_bytes=files.weight_bytes + LIBRARY_BYTES,
             options=OPTIONS,
             voices=files.voices,
+            voice_aliases=files.numbers,
             languages=(files.language,) if files.language else (),
         )
 

@@ -42,6 +42,11 @@ class VoiceFiles:
         return ("default", self.name, *(speaker for speaker in self.speakers if speaker not in ("default", self.name)))
 
     @property
+    def numbers(self) -> tuple[str, ...]:
+        """The numbers of the speakers, which requests may ask for instead of the names."""
+        return tuple(number for number in map(str, self.speakers.values()) if number not in self.voices)
+
+    @property
     def weight_bytes(self) -> int:
         """The size of the graph, in bytes."""
         return self.graph.stat().st_size
