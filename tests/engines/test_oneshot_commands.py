@@ -101,6 +101,8 @@ def test_align_reads_its_text_from_a_file_and_writes_json(sentence: str, tmp_pat
             ["transcribe", "{sentence}", "-f", "diarized_json", "--diarization-model", "silero-vad"],
             "no model 'silero-vad' for diar is installed; installed for it: speaker-turns",
         ),
+        (["say", "Hello.", "-o", "-", "--voice-ref", "missing.wav"], "missing.wav: No such file"),
+        (["say", "Hello.", "-o", "-", "--voice-ref", "{sentence}"], "cannot speak as a recording does"),
         (["align", "{sentence}"], "either TEXT or --text-file"),
         (["align", "{sentence}", "a zyxxy garden"], "how these sound: 'zyxxy'"),
         (["align", "{sentence}", "--text-file", "{sentence}"], "it is not UTF-8"),

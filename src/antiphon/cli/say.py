@@ -3,13 +3,14 @@
 import asyncio
 import shutil
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import typer
 
 from antiphon.cli.faults import one_line_errors
-from antiphon.cli.oneshot import ModelOption, ModelsRootOption, one_model
+from antiphon.cli.oneshot import ModelOption, ModelsRootOption, one_model, opened
 from antiphon.ports.codec import AudioFormat
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.tasks import Task
@@ -23,6 +24,9 @@ def say(
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; - is stdout.")] = Path("out.wav"),
     model: ModelOption = None,
     voice: Annotated[str | None, typer.Option(help="One of the model's voices.")] = None,
+    voice_ref: Annotated[
+        Path | None, typer.Option(help="A recording whose voice is to be imitated, for models that can.")
+    ] = None,
     speed: Annotated[float | None, typer.Option(min=0.25, max=4.0, help="2.0 is twice as fast.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal bytes.")] = 0,
     audio_format: Annotated[
@@ -32,6 +36,7 @@ def say(
 ) -> None:
     """Speak a text into a file."""
     from antiphon.service.speech import SpeechOrder
+    from antiphon.service.voice_library import Recording
 
     async def speak() -> None:
         written = format_of(output) if audio_format is None else audio_format
@@ -44,16 +49,22 @@ def say(
                 speed=speed,
                 seed=seed,
             )
-            spoken = await assembly.services.speech.speak(order)
+            with nullcontext() if voice_ref is None else opened(voice_ref) as file:
+                recording = None if file is None else Recording(file)
+                spoken = await assembly.services.speech.speak(order, recording)
             with spoken.encoded.body as body:
-                if str(output) == "-":
-                    shutil.copyfileobj(body, sys.stdout.buffer)
-                else:
-                    with output.open("wb") as file:
-                        shutil.copyfileobj(body, file)
+                _write(body, output)
 
     with one_line_errors():
         asyncio.run(speak())
+
+
+def _write(body: BinaryIO, output: Path) -> None:
+    if str(output) == "-":
+        shutil.copyfileobj(body, sys.stdout.buffer)
+        return
+    with output.open("wb") as file:
+        shutil.copyfileobj(body, file)
 
 
 def format_of(output: Path) -> AudioFormat:
