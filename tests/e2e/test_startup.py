@@ -141,7 +141,11 @@ def test_more_slots_than_the_audit_list_allows_are_refused_at_the_start(tmp_path
     ("fields", "named"),
     [
         ({"family": "nothing"}, "nothing"),
-        ({"voice_presets": {}}, "models[0].voice_presets"),
+        ({"voice_presets": []}, "server.json: models[0].voice_presets: wanted"),
+        (
+            {"voice_presets": {"p": {"voice": "x"}}},
+            "server.json: models[0].voice_presets.p.voice: there is no voice 'x'; the model has p",
+        ),
     ],
 )
 def test_a_model_that_cannot_be_served_is_one_line(tmp_path, fields, named):
