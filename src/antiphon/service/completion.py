@@ -130,7 +130,7 @@ def _speaker(model: BoundModel, terms: Terms, library: VoiceLibrary) -> tuple[st
         raise InvalidRequest("the model cannot speak as a recording does", param="voice_ref")
     if voice is not None and clones and voice not in model.capability.voices and voice in library:
         return None, reference or LibraryVoice(voice)
-    return bound_voice(model, voice, library.names() if clones else ()), reference
+    return bound_voice(model, voice, library if clones else ()), reference
 
 
 def _opened(reference: LibraryVoice | VoiceFile, library: VoiceLibrary) -> Recording:

@@ -46,6 +46,9 @@ class VoiceLibrary:
         """The voices that there are, in order."""
         return tuple(sorted({path.stem for path in self._candidates() if self._holds(path)}))
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
     def __contains__(self, name: str) -> bool:
         return self._find(name) is not None
 
