@@ -130,6 +130,10 @@ def test_a_text_in_a_file_field_is_a_file_too():
         ("filename=plain.wav; filename*=UTF-8''other.wav", "plain.wav"),
         ("filename*=no-such-charset''a.wav", "a.wav"),
         ("filename*=broken", "broken"),
+        ("filename*=idna''a.wav", None),
+        ("filename*=undefined''a.wav", None),
+        ("filename*=a\0b''a.wav", None),
+        ("filename*" + "9" * 5000 + "=a.wav", None),
     ],
 )
 def test_a_filename_is_text_and_makes_no_file(disposition, filename, tmp_path, monkeypatch):

@@ -258,12 +258,18 @@ def _as_text(name: str, raw: bytes) -> str:
 
 
 def _filename(disposition: bytes, options: Mapping[bytes, bytes]) -> str | None:
-    """The plain filename; without one the extended one, which RFC 7578 forbids and some clients send alone."""
+    """The plain filename; without one the extended one, which RFC 7578 forbids and some clients send alone.
+
+    One that cannot be read is none: nothing is done with it but to tell it again.
+    """
     if plain := options.get(b"filename"):
         return _header_text(plain)
     header = Message()
     header["content-disposition"] = disposition.decode("latin-1")
-    return header.get_filename() or None
+    try:
+        return header.get_filename() or None
+    except ValueError:  # a charset that no text is in, such as idna; the number of a piece with thousands of digits
+        return None
 
 
 def _header_text(raw: bytes | None) -> str | None:
