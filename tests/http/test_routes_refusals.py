@@ -271,3 +271,18 @@ def test_no_answer_holds_a_number_that_json_has_not(parallel_server):
 
     assert answer.status_code in (200, 400)
     json.loads(answer.text, parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("utf-7''+2AA-.wav", "\ud800.wav"), ("idna''a.wav", None), ("UTF-8''%ff.wav", "\ufffd.wav")],
+)
+def test_a_name_that_is_no_text_is_told_again_as_far_as_it_can_be(parallel_server, name, told):
+    named = b'--%s\r\nContent-Disposition: form-data; name="file"; filename*=%s\r\n\r\n%s\r\n'
+    content = form(MODEL, named % (BOUNDARY.encode(), name.encode(), CLIP))
+
+    answer = parallel_server.client.post("/v1/batches/transcriptions", content=content, headers=FORM)
+
+    assert answer.status_code == 200
+    found = json.loads(answer.text.partition("\n")[0].removeprefix("data: "))
+    assert (found["type"], found["filename"]) == ("batch.transcription.result", told)

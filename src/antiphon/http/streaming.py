@@ -113,8 +113,12 @@ def json_answer(content: object, headers: Mapping[str, str] | None = None, *, st
 
 
 def json_bytes(content: object) -> bytes:
-    """JSON as all answers have it: UTF-8, and never a NaN."""
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    """JSON as all answers have it: UTF-8, and never a NaN.
+
+    Half of a surrogate pair, which UTF-8 has not, is the escape that JSON has for it: file names may bring one along.
+    """
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace")
 
 
 class _FilePieces:
