@@ -39,8 +39,9 @@ class LiveStage(ListeningStage):
     """Besides the routes of its base:
 
     `POST /live` has the pace of its body and answers each piece with its size, then "end", or the message of what went
-    wrong. `WS /echo` sends back what it hears; `WS /hush` hears nothing until `release` is set; `WS /flood` says much;
-    `WS /refused` is refused; `WS /broken` fails. `told` has what each heard.
+    wrong. `WS /echo` sends back what it hears, and with `late` in its query opens once `release` is set; `WS /hush`
+    hears nothing until then; `WS /flood` says much; `WS /refused` is refused; `WS /broken` fails. `told` has what each
+    heard.
     """
 
     def __init__(self, limits: PeerLimits) -> None:
@@ -77,6 +78,8 @@ class LiveStage(ListeningStage):
 
     async def _echo(self, socket: WebSocket) -> None:
         self.told.append("open")
+        if "late" in socket.query_params:
+            await self.release.wait()
         await socket.accept(agreed_subprotocol(socket.scope))
         with socket.scope[PRESENCE].telling(lambda: self.told.append("left")):
             stop = asyncio.ensure_future(stopping(socket.scope).wait())

@@ -1,6 +1,8 @@
 """WebSockets on real sockets: how they open or are refused, what they carry, and what is asked of their peers."""
 
 import asyncio
+import socket
+import struct
 
 import pytest
 import uvloop
@@ -213,6 +215,18 @@ async def test_a_peer_that_vanishes_while_nothing_is_read_is_noticed(stage):
         await asyncio.sleep(0)
     stage.release.set()
     await settled(stage)
+
+
+async def test_a_peer_that_breaks_a_rule_and_is_gone_before_it_opens_has_left(stage, caplog):
+    peer = await stage.connect()
+    await peer.send(handshake("/echo?late=1") + b"\x82\x01x")  # a frame without a mask
+    await until(lambda: stage.told == ["open"])
+    peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.socket.close()
+    stage.release.set()
+    await settled(stage)
+    assert stage.told[-1].startswith("1002")
+    assert caplog.records == []
 
 
 async def test_a_peer_that_reads_nothing_is_let_go_of(stage):

@@ -174,7 +174,7 @@ class WebSocketConnection(asyncio.Protocol):
                 if isinstance(frame, Frame):  # nothing else comes once it is open
                     self._take(frame)
         self._flush()
-        if self._frames.eof_sent and not self.transport.is_closing():
+        if self._frames.eof_sent:
             self._over(self._frames)
         self._adjust_reading()
 
@@ -205,9 +205,10 @@ class WebSocketConnection(asyncio.Protocol):
         if frames.close_rcvd is not None and frames.parser_exc is None:
             self._dialogue.leave(frames.close_rcvd.code, frames.close_rcvd.reason)
             self.transport.close()
-        else:
-            said = frames.close_sent
-            self._dialogue.leave(*(CloseCode.ABNORMAL_CLOSURE, "") if said is None else (said.code, said.reason))
+            return
+        said = frames.close_sent
+        self._dialogue.leave(*(CloseCode.ABNORMAL_CLOSURE, "") if said is None else (said.code, said.reason))
+        if not self.transport.is_closing():  # what was written last may have found that the peer is gone
             self._linger()
 
     def _linger(self) -> None:
