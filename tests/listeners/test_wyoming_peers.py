@@ -243,6 +243,7 @@ def impatient(tmp_path_factory):
     limits = {"header_timeout_ms": 100, "body_timeout_ms": 100, "send_timeout_ms": 100}
     with wyoming_server(tmp_path_factory.mktemp("impatient"), **limits) as server:
         yield server
+    assert "Traceback" not in server.process.log.read_text()
 
 
 @pytest.mark.parametrize("sent", SLOW.values(), ids=SLOW)

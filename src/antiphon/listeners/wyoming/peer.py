@@ -83,7 +83,8 @@ class Peer(asyncio.StreamReaderProtocol):
 
     async def part(self, event: Event) -> None:
         """Send the last event, and drop what the peer still sends, for a while: so it can read that event."""
-        await self.send(event)
+        with suppress(RequestTimeout):  # why it is sent; a reader's fault is raised wherever the writer waits, too
+            await self.send(event)
         self._writer.write_eof()
         self._owe(_Owed.FAREWELL)
         with suppress(RequestTimeout):  # it has stopped to send already
