@@ -26,18 +26,24 @@ class Refusal:
 def assert_refused(answer: httpx.Response, status: int, param: str | None = None, code: str | None = None) -> Refusal:
     """The answer is an error in OpenAI's shape, of this status, and it tells nothing of the server's insides."""
     assert answer.status_code == status, answer.text
+    refusal = refusal_in(answer)
+    assert (refusal.param, refusal.code) == (param, code), answer.text
+    return refusal
+
+
+def refusal_in(answer: httpx.Response) -> Refusal:
+    """The error of an answer, which must be in OpenAI's shape, whatever it is, and tell nothing of the server."""
     assert answer.headers["content-type"] == "application/json"
     body = answer.json()
     assert list(body) == ["error"]
     assert set(body["error"]) == {"message", "type", "param", "code"}
     refusal = Refusal(**body["error"])
-    assert (refusal.param, refusal.code) == (param, code), answer.text
     assert refusal.message
     assert "\n" not in refusal.message
     assert "Traceback" not in answer.text
     for place in _OUR_PLACES:
         assert place not in answer.text
-    if status == 503:
+    if answer.status_code == 503:
         assert int(answer.headers["retry-after"]) >= 1
     return refusal
 
