@@ -4,6 +4,7 @@ FFmpeg given a choice would open playlists, session descriptions and devices. So
 second file, and decoders from a list. It asks FFmpeg for nothing but frames.
 """
 
+import os
 from collections.abc import Generator, Iterator
 from itertools import chain
 from typing import BinaryIO, NoReturn
@@ -52,12 +53,11 @@ def _frames(body: BinaryIO, container: Container) -> Iterator[AudioFrame]:
     """Decoded frames of the first audio stream. A packet that is damaged is left out, as players do."""
     if container is MP4:
         check_sample_counts(body)
-    body.seek(0)
     try:
         with _open(body, container) as opened:
             stream = _audio_stream(opened, container)
             yield from _decoded(opened, stream, container)
-    except (av.FFmpegError, ValueError, OverflowError) as exc:
+    except (av.FFmpegError, ValueError, OverflowError, OSError) as exc:
         raise damaged(container, "it cannot be decoded") from exc
 
 
@@ -83,8 +83,28 @@ def _open(body: BinaryIO, container: Container) -> InputContainer:
         "codec_whitelist": DECODERS.replace(" ", ","),
     }
     return av.open(
-        body, mode="r", format=container.demuxer, options=options, metadata_errors="replace", io_open=_refuse_to_open
+        _Source(body),
+        mode="r",
+        format=container.demuxer,
+        options=options,
+        metadata_errors="replace",
+        io_open=_refuse_to_open,
     )
+
+
+class _Source:
+    """A file as FFmpeg reads it: forged sizes lead to places that not every kind of file has, so it ends at its end."""
+
+    def __init__(self, body: BinaryIO) -> None:
+        self._body = body
+        self._size = body.seek(0, os.SEEK_END)
+        body.seek(0)
+        self.read = body.read
+        self.tell = body.tell
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go there, or to the end."""
+        return self._body.seek(min(offset, self._size), whence)
 
 
 def _refuse_to_open(_url: str, _flags: int, _options: dict[str, str]) -> NoReturn:

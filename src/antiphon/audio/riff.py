@@ -85,12 +85,12 @@ def _riff_chunks(body: BinaryIO, file_size: int, sizes64: dict[bytes, int]) -> I
             sizes64.update(_read_ds64(body.read(16)))
         yield _Chunk(name, start, size)
         position = start + size
+        if position >= file_size:  # by as much as 64 bits can say: no file can be asked for such a place
+            return
         if size % 2:
             # A chunk is padded to an even size with a zero byte; some writers forget, and a name follows at once.
             body.seek(position)
             position += body.read(1) == b"\0"
-        if position >= file_size:
-            return
 
 
 def _read_ds64(head: bytes) -> dict[bytes, int]:
