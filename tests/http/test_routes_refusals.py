@@ -273,6 +273,50 @@ def test_no_answer_holds_a_number_that_json_has_not(parallel_server):
     json.loads(answer.text, parse_constant=pytest.fail)
 
 
+@pytest.mark.parametrize("route", [TRANSCRIPTIONS, "/v1/batches/transcriptions"])
+def test_an_upload_that_is_named_as_a_file_leaves_that_file_alone(parallel_server, route):
+    there = parallel_server.process.folder / "there.wav"
+    there.write_bytes(b"what was there")
+
+    for name in (str(there), "there.wav", "../there.wav", f"{parallel_server.process.temp}/../there.wav"):
+        content = form(MODEL, part("file", CLIP * 100, name))  # too long for memory
+        answer = parallel_server.client.post(route, content=content, headers=FORM)
+        assert answer.status_code == 200, answer.text
+
+    assert there.read_bytes() == b"what was there"
+    assert list(parallel_server.process.temp.iterdir()) == []
+
+
+BAD = list(audio_assets.bad_audio().values())
+LISTENING = {
+    "a form": lambda file: transcription(form(MODEL, part("file", file))),
+    "a form for a stream": lambda file: transcription(form(MODEL, part("file", file), part("stream", b"true"))),
+    "a batch": lambda file: {
+        **transcription(form(MODEL, FILE, part("file", file))), "url": "/v1/batches/transcriptions"
+    },
+    "JSON": lambda file: transcription_json(audio=base64.b64encode(file).decode()),
+    "a task": lambda file: task(model="asr", request={"audio": base64.b64encode(file).decode()}),
+    "a task for a stream": lambda file: {
+        **task(model="asr", request={"audio": base64.b64encode(file).decode()}), "url": "/v1/tasks/stream"
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", LISTENING)
+def test_a_file_that_is_no_audio_is_refused_while_every_slot_is_busy(parallel_server, way):
+    checkpoint = parallel_server.checkpoints["asr"]
+    with checkpoint.held("run"):
+        running = [parallel_server.threads.submit(parallel_server.transcribe) for _ in range(2)]
+        while parallel_server.model("asr")["active_slots"] != 2:
+            pass
+        for file in BAD:
+            answer = parallel_server.client.post(**LISTENING[way](file))
+            assert (answer.status_code, set(answer.json())) == (400, {"error"}), answer.text
+            assert answer.json()["error"]["param"] in ("file", "audio", "request.audio")
+    assert [it.result().status_code for it in running] == [200, 200]
+    assert_unharmed(parallel_server.process, parallel_server.client, parallel_server.transcribe)
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [("utf-7''+2AA-.wav", "\ud800.wav"), ("idna''a.wav", None), ("UTF-8''%ff.wav", "\ufffd.wav")],

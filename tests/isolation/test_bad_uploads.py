@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 
 import psutil
 import pytest
@@ -62,6 +63,22 @@ def test_a_playlist_never_opens_what_it_names(server):
         b"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\nantiphon_marker.wav\n#EXT-X-ENDLIST\n",
     ):
         assert_refused(server.transcribe(playlist), 400, param="file")
+
+
+def test_a_playlist_never_opens_a_socket(server):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        for playlist in (
+            f"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nhttp://{address}/leak\n#EXT-X-ENDLIST\n",
+            f"ffconcat version 1.0\nfile 'http://{address}/leak'\n",
+            "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 50040 RTP/AVP 0\r\n",
+        ):
+            assert_refused(server.transcribe(playlist.encode()), 400, param="file")
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+    for worker in codec_workers(server):
+        assert worker.net_connections("inet") == []
 
 
 def test_a_codec_worker_that_is_killed_is_replaced_and_buried(server):
