@@ -16,7 +16,7 @@ EVERY = 500
 """After so many inputs it is looked at what they have left."""
 
 MAY_GROW_BYTES = 8 * MIB
-"""What all processes together may hold more at the end than after the first of ten parts."""
+"""What all processes together may hold more at the end than after half of it: until then they have met the largest."""
 
 _ENOUGH = 20
 
@@ -48,7 +48,7 @@ def _fire(fired_at: Range, target: str, seeds: range) -> int:
         if found >= _ENOUGH:
             break
     seconds, slowest = fired_at.slowest[target]
-    grown = sizes[-1] - sizes[len(sizes) // 10]
+    grown = sizes[-1] - sizes[len(sizes) // 2]
     print(f"{target}: answers began with {dict(fired_at.told[target].most_common())}")
     print(f"{target}: {found} findings; grown by {grown / MIB:.1f} MiB; the slowest, {slowest}, took {seconds:.2f} s")
     if grown > MAY_GROW_BYTES:
