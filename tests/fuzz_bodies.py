@@ -11,12 +11,12 @@ _JSON = b"application/json"
 _SOUND = base64.b64encode(audio_assets.wav_bytes(audio_assets.tone(440, 0.05))).decode()
 _OPTIONAL = Obj([("voice", None), ("language", "en"), ("seed", 7), ("options", Obj()), ("busy_timeout_ms", 60_000)])
 _SPEECH = obj(model="tts", input="a text", response_format="wav")
-_HEARD = obj(model="asr", audio=obj(data=_SOUND), prompt="a prompt", temperature=0.5, timestamp_granularities=["word"])
+_HEARD = obj(model="asr", audio=obj(data=_SOUND), prompt="a prompt", timestamp_granularities=["word"])
 _TASK = obj(text="a text", audio=_SOUND, language="en", voice=None, seed=7, options=Obj())
 
 _INFERENCE = (
     (b"/v1/audio/speech", _SPEECH),
-    (b"/v1/audio/speech", Obj([*_SPEECH, ("stream_format", "sse"), ("speed", 1.0)])),
+    (b"/v1/audio/speech", Obj([*_SPEECH, ("stream_format", "sse")])),
     (b"/v1/audio/speech", Obj([*_SPEECH[:2], ("response_format", "json"), *_OPTIONAL])),
     (b"/v1/audio/speech", Obj([*_SPEECH[:2], ("response_format", "mp3")])),
     (b"/v1/audio/transcriptions", Obj([*_HEARD, ("response_format", "verbose_json")])),

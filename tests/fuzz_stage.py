@@ -31,8 +31,11 @@ from process_tree import descriptor_counts, processes_of, pss_bytes
 from server_process import ServerProcess, running_server
 
 TASKS = ("tts", "asr", "align", "diar", "vad")
-WAIT_MS = 500
-"""How long the server waits for a peer that owes it something: many shots do, for ever."""
+WAIT_MS = 1500
+"""How long the server waits for a peer that owes it something. Some never give it; no good request takes so long."""
+
+_IDLE_MS = 300
+"""The same for live audio and Wyoming, where most shots end with a wait."""
 
 _OK = b"HTTP/1.1 200 "
 _MARKER = b"the content of a file that no upload may touch"
@@ -216,8 +219,8 @@ def fuzz_range(folder: Path) -> Iterator[Range]:
         "models_root": "root",
         "ui_management": True,
         "allowed_audio_roots": ["sounds"],
-        "live_ingest": {"idle_timeout_ms": WAIT_MS, "total_timeout_ms": 20_000},
-        "listeners": [{"kind": "wyoming", "uri": "tcp://127.0.0.1:0"}],
+        "live_ingest": {"idle_timeout_ms": _IDLE_MS, "total_timeout_ms": 20_000},
+        "listeners": [{"kind": "wyoming", "uri": "tcp://127.0.0.1:0", "idle_timeout_ms": _IDLE_MS}],
         "max_loaded_models": len(TASKS) + 3,
         **waits,
     }

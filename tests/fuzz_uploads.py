@@ -85,8 +85,9 @@ def audio_shot(seed: int) -> Shot:
 def form_shot(seed: int) -> Shot:
     """A form that is wrong in some way."""
     dice = dice_for("form", seed)
-    parts = _parts(dice)
-    for _ in range(dice.choice((1, 1, 2, 3))):
+    target = dice.choice((TRANSCRIPTIONS, TRANSCRIPTIONS, ALIGNMENTS, BATCH))
+    parts = _parts(target, dice)
+    for _ in range(dice.choice((0, 1, 1, 1, 2, 3))):
         _change(parts, dice)
     body, kind = form(parts), FORM_TYPE
     match dice.randrange(16):
@@ -108,7 +109,7 @@ def form_shot(seed: int) -> Shot:
             body = body[: dice.randrange(len(body) + 1)]
         case _:
             pass
-    target = dice.choice((TRANSCRIPTIONS, TRANSCRIPTIONS, ALIGNMENTS, BATCH)) + _query(dice)
+    target += _query(dice)
     fields = (b"Content-Type: " + kind, b"Content-Length: %d" % len(body))
     if chance(dice, 0.15):
         return Shot(
@@ -119,11 +120,15 @@ def form_shot(seed: int) -> Shot:
     return Shot(head(b"POST", target, *fields) + body, is_whole=True)
 
 
-def _parts(dice: Dice) -> list[bytes]:
-    fields = {b"model": b"asr", b"language": b"en", b"prompt": b"a prompt", b"text": b"a word", b"temperature": b"0.5"}
-    fields |= {b"response_format": dice.choice(_FORMATS), b"timestamp_granularities[]": b"word", b"seed": b"7"}
-    fields |= {b"stream": dice.choice((b"true", b"false")), b"busy_timeout_ms": b"60000"}
-    names = [name for name in fields if name == b"model" or chance(dice, 0.6)]
+def _parts(target: bytes, dice: Dice) -> list[bytes]:
+    """The parts of a form that is in order."""
+    fields = {b"model": b"align" if target == ALIGNMENTS else b"asr", b"language": b"en", b"busy_timeout_ms": b"60000"}
+    if target == ALIGNMENTS:
+        fields[b"text"] = b"a word"
+    else:
+        fields |= {b"response_format": dice.choice(_FORMATS), b"timestamp_granularities[]": b"word", b"seed": b"7"}
+        fields |= {b"prompt": b"a prompt", b"stream": dice.choice((b"true", b"false"))}
+    names = [name for name in fields if name in (b"model", b"text") or chance(dice, 0.6)]
     parts = [part(name, fields[name]) for name in names]
     parts.insert(dice.randrange(len(parts) + 1), part(b"file", _SOUND, b"a.wav"))
     return parts

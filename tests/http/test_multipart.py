@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect, Request
 
-from antiphon.http.multipart import SPILL_BYTES, Form, FormLimits, read_form
+from antiphon.http.multipart import MAX_PARAMETERS, SPILL_BYTES, Form, FormLimits, read_form
 from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, TooLarge, UnsupportedMediaType
 
 BOUNDARY = "edge"
@@ -250,6 +250,20 @@ def test_a_body_that_is_no_form_is_told_what_is_wanted(content_type):
 def test_a_form_without_a_boundary_is_refused(parameters):
     error = refusal(whole(file()), content_type="multipart/form-data" + parameters)
     assert error.message == "the content type multipart/form-data lacks its boundary"
+
+
+@pytest.mark.parametrize("piece", [";x", '";', "a=b;", "filename*0=a;"])
+def test_a_header_of_very_many_parameters_is_refused(piece):
+    told = f"the form is malformed: a header has more than {MAX_PARAMETERS} parameters"
+    many = piece * (MAX_PARAMETERS + 1)
+    assert refusal(whole(file(WAVE, many))).message == told
+    assert refusal(whole(file(WAVE)), content_type=f"multipart/form-data; boundary=edge; {many}").message == told
+
+
+def test_a_header_may_have_as_many_parameters_as_its_limit():
+    name = ";" * (MAX_PARAMETERS - 2)
+    with receive(whole(file(WAVE, f'filename="{name}"'))) as form:
+        assert form.files("file")[0].filename == name
 
 
 def test_a_boundary_of_absurd_length_is_refused():
