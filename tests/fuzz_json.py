@@ -8,6 +8,9 @@ from typing import TypeAlias
 
 from fuzz_dice import Dice, chance
 
+_MOST_BYTES = 1024 * 1024
+"""No value is repeated beyond this."""
+
 
 class Raw(bytes):
     """Bytes that go into the text as they are."""
@@ -105,7 +108,8 @@ def _change(found: Obj, dice: Dice) -> None:
         case 2:
             found[at] = (dice.choice(_NAMES), found[at][1])
         case 3:
-            found[at] = (found[at][0], [found[at][1]] * dice.choice((0, 1, 2, 300)))
+            count = dice.choice((0, 1, 2, 300))
+            found[at] = (found[at][0], [found[at][1]] * min(count, _MOST_BYTES // (len(text_of(found[at][1])) + 1)))
         case 4:
             found[at] = (found[at][0], Obj([(dice.choice(_NAMES), found[at][1])]))
         case 5:

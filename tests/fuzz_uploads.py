@@ -11,6 +11,9 @@ from fuzz_shots import EDGE, FORM_TYPE, Shot, form, head, part, post
 TRANSCRIPTIONS, ALIGNMENTS = b"/v1/audio/transcriptions", b"/v1/audio/alignments"
 BATCH, TASK = b"/v1/batches/transcriptions", b"/v1/tasks/run"
 
+_MOST_BYTES = 2 * 1024 * 1024
+"""No part is repeated beyond this."""
+
 _SOUND = audio_assets.wav_bytes(audio_assets.tone(440, 0.05))
 _FORMATS = (b"json", b"text", b"verbose_json")
 _TEXTS = (
@@ -140,7 +143,7 @@ def _change(parts: list[bytes], dice: Dice) -> None:
         case 0:
             del parts[at]
         case 1:
-            parts[at : at + 1] = [parts[at]] * dice.choice((2, 3, 120, 3000))
+            parts[at : at + 1] = [parts[at]] * min(dice.choice((2, 3, 120, 3000)), _MOST_BYTES // len(parts[at]))
         case 2:
             dice.shuffle(parts)
         case 3 | 4:
