@@ -50,6 +50,16 @@ async def test_a_body_that_stalls_is_answered_408(stage):
     assert await peer.is_closed()
 
 
+async def test_a_body_that_breaks_before_it_is_asked_for_is_answered_400_and_not_asked_for(stage, caplog):
+    peer = await stage.connect()
+    await peer.send(head("/body", "POST", "Transfer-Encoding: chunked", "Expect: 100-continue") + b"zz\r\n")
+    answer = await peer.answer()
+    assert (answer.status, answer.fields["connection"]) == (400, "close")
+    assert await peer.is_closed()
+    await until(lambda: not stage._server._traffic.state.tasks)
+    assert caplog.records == []
+
+
 async def test_a_body_that_comes_slowly_is_read(stage):
     peer = await stage.stalled_body(b"")
     for _ in range(10):

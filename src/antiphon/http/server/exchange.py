@@ -43,6 +43,7 @@ class Exchange:
     def detach(self) -> None:
         """The client has left: nothing that is sent goes anywhere, and whoever receives or watches is told."""
         self._cycle.disconnected = True
+        self._cycle.waiting_for_100_continue = False  # a last answer may have been written already, and the end with it
         self._cycle.message_event.set()
         self._presence.leave()
 
