@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
 from antiphon.http import envelope
-from antiphon.http.bodies import DrainUnreadBodies, drain, read_bytes, read_json
+from antiphon.http.bodies import MAX_JSON_VALUES, DrainUnreadBodies, drain, read_bytes, read_json
 from antiphon.vocabulary.errors import InvalidRequest, TooLarge, UnsupportedMediaType
 
 MIB = 1024 * 1024
@@ -126,6 +126,19 @@ def test_what_is_no_json_is_refused(body):
     error = refusal(body)
     assert error.param is None
     assert error.message.startswith("the body: invalid JSON: ")
+
+
+@pytest.mark.parametrize("place", ["options", "unknown"])
+@pytest.mark.parametrize("value", [b"0", b"[]", b"{}"])
+def test_a_body_of_very_many_values_is_too_large(place, value):
+    many = b",".join([value] * (MAX_JSON_VALUES + 1))
+    with pytest.raises(TooLarge, match="more than 200000 JSON values"):
+        parse(b'{"input": "a", "%s": {"a": [%s]}}' % (place.encode(), many))
+
+
+def test_a_body_may_have_many_values():
+    many = b",".join([b"0"] * (MAX_JSON_VALUES - 10))
+    assert len(parse(b'{"input": "a", "options": {"a": [%s]}}' % many).options["a"]) == MAX_JSON_VALUES - 10
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b"5", b'"text"'])
