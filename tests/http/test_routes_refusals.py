@@ -196,6 +196,15 @@ def test_a_file_that_is_no_audio_is_refused_and_harms_nothing(parallel_server, n
     assert_unharmed(parallel_server.process, parallel_server.client, parallel_server.transcribe)
 
 
+@pytest.mark.parametrize("path", ["nothing", "../nothing", "server.json/nothing", "/nothing", "x" * 300])
+def test_a_model_at_a_path_that_leads_nowhere_is_refused_without_telling_where_the_server_is(parallel_server, path):
+    body = {"id": "new", "family": "controlled", "path": path, "task": "tts"}
+
+    refused = assert_refused(parallel_server.client.post("/v1/models/load", json=body), 400, param="path")
+
+    assert repr(path)[:-1] in refused.message
+
+
 @pytest.mark.parametrize(
     "raw",
     [

@@ -57,7 +57,7 @@ def model_registration(
 
     Raises InvalidRequest: the message says what was wanted, `param` names the field.
     """
-    surroundings = Surroundings(Path.cwd(), parallel_jobs)
+    surroundings = Surroundings(Path.cwd(), parallel_jobs, tells_where=False)
     try:
         model = ModelConfig.model_validate(dict(data), context=surroundings)
     except ValidationError as error:

@@ -13,18 +13,22 @@ def absolute_path(base: Path, given: str) -> str:
     return str(_resolved(base, given))
 
 
-def existing_path(base: Path, given: str) -> str:
-    """The absolute path of an existing file or folder; raises ValueError with the path that was looked at."""
+def existing_path(base: Path, given: str, *, tells_where: bool = True) -> str:
+    """The absolute path of an existing file or folder.
+
+    Raises ValueError with the path that was looked at, or with what was given where nobody is to be told more.
+    """
     path = _resolved(base, given)
-    if _mode(path) is None:
-        raise ValueError(f"wanted an existing file or folder; found nothing at {str(path)!r}")
+    shown = str(path) if tells_where else given
+    if _mode(path, shown) is None:
+        raise ValueError(f"wanted an existing file or folder; found nothing at {shown!r}")
     return str(path)
 
 
 def folder_path(base: Path, given: str, *, must_exist: bool) -> str:
     """The absolute path of a folder that exists, or that may still be made; raises ValueError for anything else."""
     path = _resolved(base, given)
-    mode = _mode(path)
+    mode = _mode(path, str(path))
     if mode is None and must_exist:
         raise ValueError(f"wanted an existing folder; found nothing at {str(path)!r}")
     if mode is not None and not stat.S_ISDIR(mode):
@@ -49,12 +53,12 @@ def _resolved(base: Path, given: str) -> Path:
         raise ValueError(f"wanted a path that this locale can write; found {given!r}") from error
 
 
-def _mode(path: Path) -> int | None:
+def _mode(path: Path, shown: str) -> int | None:
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeEncodeError as error:
-        raise ValueError(f"wanted a path that this locale can write; found {str(path)!r}") from error
+        raise ValueError(f"wanted a path that this locale can write; found {shown!r}") from error
     except OSError as error:
-        raise ValueError(f"cannot look at {str(path)!r}: {error.strerror}") from error
+        raise ValueError(f"cannot look at {shown!r}: {error.strerror}") from error

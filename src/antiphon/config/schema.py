@@ -131,7 +131,8 @@ class ModelConfig(BaseModel):
     @field_validator("path")
     @classmethod
     def _path_exists(cls, value: str, info: ValidationInfo) -> str:
-        return existing_path(surroundings_of(info).base, value)
+        surroundings = surroundings_of(info)
+        return existing_path(surroundings.base, value, tells_where=surroundings.tells_where)
 
     @field_validator("load_options", "session_options")
     @classmethod

@@ -62,7 +62,10 @@ class ReferenceConfig(BaseModel):
     @field_validator("path")
     @classmethod
     def _path_exists(cls, value: str | None, info: ValidationInfo) -> str | None:
-        return None if value is None else existing_path(surroundings_of(info).base, value)
+        if value is None:
+            return None
+        surroundings = surroundings_of(info)
+        return existing_path(surroundings.base, value, tells_where=surroundings.tells_where)
 
     def reference(self) -> LibraryVoice | VoiceFile:
         """The recording."""
