@@ -6,6 +6,7 @@ Every engine is a controlled one, so that an answer is never the engine's fault.
 import re
 import socket
 import time
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from pathlib import Path
 import httpx
 
 from antiphon.testing import ControlledCheckpoint
-from audio_assets import tone, wav_bytes
+from audio_assets import MULAW, tone, wav_bytes
 from conformance_client import eventually
 from controlled_server import CLIP
 from fuzz_bodies import json_shot, management_shot
@@ -24,7 +25,7 @@ from fuzz_judge import faults_of
 from fuzz_live import live_shot, realtime_shot, socket_shot
 from fuzz_requests import request_shot
 from fuzz_shots import FORM_TYPE, Shot, form, part, post
-from fuzz_uploads import BATCH, TRANSCRIPTIONS, audio_shot, form_shot
+from fuzz_uploads import ALIGNMENTS, TASK, TRANSCRIPTIONS, audio_shot, form_shot
 from fuzz_wyoming import wyoming_shot
 from listener_peers import connect, leave
 from process_tree import descriptor_counts, processes_of, pss_bytes
@@ -37,6 +38,7 @@ WAIT_MS = 1500
 _IDLE_MS = 300
 """The same for live audio and Wyoming, where most shots end with a wait."""
 
+_JSON = b"application/json"
 _OK = b"HTTP/1.1 200 "
 _MARKER = b"the content of a file that no upload may touch"
 _WYOMING = re.compile(r"listening on wyoming at tcp://([^:]+):(\d+)")
@@ -69,7 +71,7 @@ TARGETS: Mapping[str, Target] = {
 }
 
 GOOD: Mapping[str, Shot] = {
-    "speech": post(b"/v1/audio/speech", b"application/json", b'{"model": "tts", "input": "good"}'),
+    "speech": post(b"/v1/audio/speech", _JSON, b'{"model": "tts", "input": "good"}'),
     "transcription": post(TRANSCRIPTIONS, FORM_TYPE, form([part(b"model", b"asr"), part(b"file", CLIP, b"a.wav")])),
 }
 """What is answered 200 in between."""
@@ -128,14 +130,12 @@ class Range:
         return [*found, *(Finding(name, seeds, what) for what in left)]
 
     def warm(self) -> None:
-        """Have every worker there is started, so that none is new later."""
-        long = part(b"file", wav_bytes(tone(440, 30)), b"a.wav")
-        assert self.shoot(post(BATCH, FORM_TYPE, form([part(b"model", b"asr"), *[long] * 8]))).startswith(_OK)
-        for _ in range(3):
-            with ThreadPoolExecutor(8) as peers:
-                list(peers.map(self.shoot, [it for it in GOOD.values() for _ in range(8)]))
+        """Have every process there is started, and at work on more than any shot brings, so that none grows later."""
         for task in TASKS:
-            self.shoot(post(b"/v1/models/load", b"application/json", b'{"id": "%s"}' % task.encode()))
+            assert self.shoot(post(b"/v1/models/load", _JSON, b'{"id": "%s"}' % task.encode())).startswith(_OK)
+        with ThreadPoolExecutor(2) as peers:
+            for answer in peers.map(self.shoot, [*_long_shots() * 2, *GOOD.values()]):
+                assert answer.startswith(_OK), answer
 
     def standing(self) -> Standing:
         """What it holds now that nobody asks anything of it."""
@@ -230,6 +230,18 @@ def fuzz_range(folder: Path) -> Iterator[Range]:
         fired_at = Range(server, (found[1], int(found[2])))
         fired_at.warm()
         yield fired_at
+
+
+def _long_shots() -> list[Shot]:
+    """Five minutes for each engine that listens: a file of a fuzzer's size has no more."""
+    sound = wav_bytes(tone(440, 300, 8000), 8000, bits=8, tag=MULAW)
+    heard = [part(b"file", sound, b"a.wav"), part(b"text", b"a word")]
+    task = b'{"model": "%s", "request": {"audio": "%s"}}'
+    return [
+        post(TRANSCRIPTIONS, FORM_TYPE, form([part(b"model", b"asr"), *heard])),
+        post(ALIGNMENTS, FORM_TYPE, form([part(b"model", b"align"), *heard])),
+        *(post(TASK, _JSON, task % (it, b64encode(sound))) for it in (b"diar", b"vad")),
+    ]
 
 
 def _connected(address: tuple[str, int]) -> socket.socket:
