@@ -30,6 +30,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder, fuzz_range(Path(folder)) as fired_at:
         if asked.count == 1:
             print(fired_at.shoot(TARGETS[asked.target].shot_of(asked.first)).decode(errors="replace"))
+        fired_at.stretch()
         return _fire(fired_at, asked.target, range(asked.first, asked.first + asked.count))
 
 

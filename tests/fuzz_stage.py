@@ -130,12 +130,14 @@ class Range:
         return [*found, *(Finding(name, seeds, what) for what in left)]
 
     def warm(self) -> None:
-        """Have every process there is started, and at work on more than any shot brings, so that none grows later."""
+        """Have every process there is started, so that none is new later."""
         for task in TASKS:
             assert self.shoot(post(b"/v1/models/load", _JSON, b'{"id": "%s"}' % task.encode())).startswith(_OK)
-        with ThreadPoolExecutor(2) as peers:
-            for answer in peers.map(self.shoot, [*_long_shots() * 2, *GOOD.values()]):
-                assert answer.startswith(_OK), answer
+        self._shoot_all([*GOOD.values()] * 4)
+
+    def stretch(self) -> None:
+        """Have every process at work on more than any shot brings, so that what it keeps of that is not a growth."""
+        self._shoot_all(_long_shots() * 2)
 
     def standing(self) -> Standing:
         """What it holds now that nobody asks anything of it."""
@@ -170,6 +172,11 @@ class Range:
     def marker(self) -> Path:
         """A file of the server's folder that some uploads are named for."""
         return self.server.folder / "antiphon_marker.wav"
+
+    def _shoot_all(self, shots: Sequence[Shot]) -> None:
+        with ThreadPoolExecutor(4) as peers:
+            for answer in peers.map(self.shoot, shots):
+                assert answer.startswith(_OK), answer
 
     def _fire_one(self, name: str, seed: int) -> list[Finding]:
         shot = TARGETS[name].shot_of(seed)
