@@ -15,9 +15,20 @@ def answer(fields: dict[str, object], status: int = 200) -> Answer:
     return Answer(status, json.dumps(fields).encode())
 
 
-def test_every_input_is_asked_in_every_way_and_a_batch_has_two():
-    names = [question.name for question in questions_of([A, B, C], [Way.RUN, Way.BATCH])]
-    assert names == ["run/a", "run/b", "run/c", "batch/a+b", "batch/b+c", "batch/c+a"]
+def test_every_input_is_asked_in_the_first_way_and_every_second_and_fourth_in_the_others():
+    names = [question.name for question in questions_of([A, B, C, A, B, C], list(Way))]
+    assert [name for name in names if name.startswith("run/")] == ["run/a", "run/b", "run/c"] * 2
+    assert [name for name in names if name.startswith("stream/")] == ["stream/b", "stream/a", "stream/c"]
+    assert [name for name in names if name.startswith("batch/")] == ["batch/b+c", "batch/c+a"]
+
+
+def test_questions_in_turn_mix_the_ways():
+    names = [question.name for question in questions_of([A, B, C], list(Way))]
+    assert names == ["run/a", "run/b", "stream/b", "batch/b+c", "run/c"]
+
+
+def test_a_model_without_a_run_is_asked_everything_in_the_way_that_it_has():
+    assert [question.name for question in questions_of([A, B, C], [Way.STREAM])] == ["stream/a", "stream/b", "stream/c"]
 
 
 def test_a_body_names_the_model_and_brings_the_inputs():

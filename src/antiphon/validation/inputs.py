@@ -63,12 +63,12 @@ def _transcribed(capability: Capability, material: Material) -> list[Input]:
     inputs = [Input(clip.name, {"audio": _base64(clip.wav)}) for clip in material.clips]
     inputs.append(Input("silence", {"audio": _base64(silence())}))
     options = {option.name for option in capability.options}
-    longest = _base64(max(material.clips, key=lambda clip: len(clip.wav)).wav)
+    middling = _base64(sorted((clip.wav for clip in material.clips), key=len)[len(material.clips) // 2])
     if "word_timestamps" in options:
-        inputs.append(Input("words", {"audio": longest, "options": {"word_timestamps": True}}))
-    inputs.append(Input("prompted", {"audio": longest, "text": "A letter about snails, Mondays and Dr. Smith."}))
+        inputs.append(Input("words", {"audio": middling, "options": {"word_timestamps": True}}))
+    inputs.append(Input("prompted", {"audio": middling, "text": "A letter about snails, Mondays and Dr. Smith."}))
     if len(capability.languages) > 1 and "en" in capability.languages:
-        inputs.append(Input("told-language", {"audio": longest, "language": "en"}))
+        inputs.append(Input("told-language", {"audio": middling, "language": "en"}))
     return inputs
 
 

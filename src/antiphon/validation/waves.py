@@ -17,6 +17,9 @@ from antiphon.validation.site import Entry, Site, Standing
 from antiphon.validation.verdicts import Seen
 
 _LOOK_EVERY_S = 0.02
+_SELDOM_S = 0.2
+_FIRST_LOOKS = 25
+"""A wave shows what it shows at its beginning: later looks at a loaded model would only take time from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,14 @@ def _watched(
 ) -> list[Standing]:
     standings: list[Standing] = []
     left = set(answers)
+    looks_since_load = 0
     while left:
         try:
             standings.append(site.standing(entry))
+            looks_since_load += standings[-1].loaded
             if on_standing is not None:
                 on_standing(standings[-1])
         except NoAnswer:  # the answers tell of a server that is gone
             wait(left)
-        _, left = wait(left, timeout=_LOOK_EVERY_S)
+        _, left = wait(left, timeout=_LOOK_EVERY_S if looks_since_load < _FIRST_LOOKS else _SELDOM_S)
     return standings
