@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Self
 
@@ -39,11 +40,16 @@ class Nursery:
         )
         theirs.close()
 
-    def start(self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> "Forked":
-        """Fork a process for `antiphon ARGUMENTS`; the first item of the command is not looked at."""
+    def start(
+        self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], module: str = "antiphon.cli"
+    ) -> "Forked":
+        """Fork a process for `antiphon ARGUMENTS`; the first item of the command is not looked at.
+
+        It runs the `main` of the module, which is the command's unless it is said.
+        """
         read_stderr, stderr = os.pipe()
         read_status, status = os.pipe()
-        order = {"arguments": ["antiphon", *command[1:]], "cwd": str(cwd), "env": dict(env)}
+        order = {"module": module, "arguments": ["antiphon", *command[1:]], "cwd": str(cwd), "env": dict(env)}
         try:
             socket.send_fds(self._socket, [json.dumps(order).encode()], [stderr, status])
         finally:
@@ -115,7 +121,8 @@ def nurse(fileno: int) -> None:
 
         import antiphon.bootstrap
         import antiphon.cli
-        import antiphon.testing  # noqa: F401
+        import antiphon.testing
+        import antiphon.validation.server  # noqa: F401
         from antiphon.http.app import HttpLimits, Services, create_app
 
         create_app(Services(*[None] * len(fields(Services))), HttpLimits(0, 0))  # what it looks up is known afterwards
@@ -149,8 +156,6 @@ def _watch(order: Mapping[str, object], stderr: int, status: int) -> None:
 
 def _become(order: Mapping[str, object], stderr: int) -> None:
     """Be the process from here on."""
-    from antiphon.cli import main
-
     os.dup2(stderr, 2)
     os.close(stderr)
     os.chdir(order["cwd"])
@@ -159,4 +164,4 @@ def _become(order: Mapping[str, object], stderr: int) -> None:
     tempfile.tempdir = None  # the environment says where
     sys.path[:0] = filter(None, order["env"].get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = order["arguments"]
-    main()
+    import_module(order["module"]).main()

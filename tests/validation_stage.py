@@ -1,9 +1,10 @@
 """Small validations for tests: of the suspect engines, in servers that are forked from one warm interpreter."""
 
-import multiprocessing
+import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import suspect_engines
@@ -13,35 +14,40 @@ from antiphon.validation.inputs import Inputs
 from antiphon.validation.plan import Plan
 from antiphon.validation.questions import Input
 from antiphon.validation.run import run_validation
-from antiphon.validation.server import Opened, serve_unlisted
+from antiphon.validation.server import Opened
 from antiphon.validation.site import Subject
 from antiphon.vocabulary.spec import ModelSpec
 from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Mode, Task
+from server_nursery import Forked, shared_nursery
 
+TESTS = Path(__file__).parent
 HANG_GUARD_S = 60.0
-SMALL = Plan((2,), (Mode.OFFLINE,), starts=1, warm_waves=2, warm_waves_at_most_slots=4, reference_starts=1)
+SMALL = Plan((2,), (Mode.OFFLINE,), starts=1, warm_waves=2, warm_waves_at_most_slots=3, reference_starts=1)
 INPUTS = Inputs(
     good=tuple(Input(text, {"text": text}) for text in ("one", "two", suspect_engines.REFUSED, "three")),
     bad=(Input("odd-option", {"text": "one", "options": {"odd": 1}}), Input("number", {"text": "4"})),
 )
 
-_forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(["antiphon.validation.server", "suspect_engines"])
-
 
 @contextmanager
 def forked_server(config: Path, families: Sequence[str]) -> Iterator[Opened]:
     """Run a server that the audit list does not bind, without the imports that a new process would do."""
-    here, there = _forks.Pipe()
-    with here, there:
-        process = _forks.Process(target=_serve, args=(config, list(families), there))
-        process.start()
-        assert here.poll(HANG_GUARD_S), "the server did not come to listen"
-        assert process.pid is not None
-        yield Opened(here.recv(), process.pid)
-        process.terminate()
-        process.join(HANG_GUARD_S)
+    flags = [word for family in families for word in ("--family", family)]
+    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    process = shared_nursery().start(
+        ["antiphon", "--config", str(config), *flags],
+        cwd=config.parent,
+        env={**os.environ, "PYTHONPATH": path},
+        module="antiphon.validation.server",
+    )
+    with process:
+        try:
+            yield Opened(_url(process), process.pid)
+            process.send_signal(signal.SIGTERM)
+            process.wait(HANG_GUARD_S)
+        finally:
+            process.kill()  # harmless to one that has ended
 
 
 def suspect(name: str, folder: Path) -> Subject:
@@ -64,5 +70,13 @@ def check_of(evidence: Evidence, name: CheckName) -> Check:
     return check
 
 
-def _serve(config: Path, families: Sequence[str], there: Connection) -> None:
-    serve_unlisted(config, families, there.send)
+def _url(process: Forked) -> str:
+    """Where a server listens; what it says later fits into the pipe."""
+    hang_guard = threading.Timer(HANG_GUARD_S, process.kill)
+    hang_guard.start()
+    try:
+        said = process.stderr.readline()
+    finally:
+        hang_guard.cancel()
+    assert "listening on" in said, f"the server did not come to listen: {said}{process.stderr.read()}"
+    return said.split()[-1]

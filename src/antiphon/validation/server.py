@@ -58,12 +58,8 @@ def serve_unlisted(config: Path, families: Sequence[str], on_listening: Callable
         runner.run(serve(assembly, on_listening, signals))
 
 
-def _announce(url: str) -> None:
-    sys.stderr.write(f"the unlisted server is listening on {url}\n")
-    sys.stderr.flush()
-
-
-if __name__ == "__main__":
+def main() -> None:
+    """Be such a server, as the command line says; exits with one line where it cannot."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--family", action="append", default=[])
@@ -73,3 +69,12 @@ if __name__ == "__main__":
         serve_unlisted(given.config, given.family, _announce)
     except AntiphonError as error:
         sys.exit(f"antiphon: {error.message}")
+
+
+def _announce(url: str) -> None:
+    sys.stderr.write(f"the unlisted server is listening on {url}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    main()
