@@ -128,11 +128,11 @@ def test_two_changes_are_not_cut_in_one_pause() -> None:
 # Stretches.
 
 
-def test_speech_is_grouped_over_short_pauses_and_padded() -> None:
+def test_speech_is_grouped_over_short_pauses_and_begins_before_it_was_detected() -> None:
     spans = [(10_000, 20_000), (24_000, 30_000), (40_000, 44_000)]
     assert list(stretches_of(spans, 44_100)) == [
-        Stretch(8_400, 31_600, ((21_600, 22_400),)),
-        Stretch(38_400, 44_100),
+        Stretch(8_400, 30_000, ((20_000, 22_400),)),
+        Stretch(38_400, 44_000),
     ]
 
 
@@ -140,23 +140,28 @@ def test_padded_stretches_do_not_overlap() -> None:
     first, second = stretches_of([(0, 10_000), (14_800, 20_000)], 20_000)
     assert first.end <= second.start
     (only,) = stretches_of([(0, 10_000), (12_000, 20_000)], 20_000)
-    assert only.pauses == ((11_000, 11_000),)
+    assert only.pauses == ((10_000, 11_000),)
 
 
 def test_a_short_sound_is_no_speech() -> None:
     assert list(stretches_of([(1_000, 4_200)], 9_000)) == []
-    assert [(it.start, it.end) for it in stretches_of([(1_000, 4_201)], 9_000)] == [(0, 5_801)]
+    assert [(it.start, it.end) for it in stretches_of([(1_000, 4_201)], 9_000)] == [(0, 4_201)]
 
 
 def test_speakers_are_numbered_as_they_come_and_their_short_pauses_joined() -> None:
-    parts = [Voiced(0, 100, 5), Voiced(16_000, 17_000, 5), Voiced(17_100, 18_000, 2), Voiced(34_000, 35_000, 2)]
+    parts = [Voiced(0, 4_000, 5), Voiced(19_900, 24_000, 5), Voiced(24_100, 28_000, 2), Voiced(44_000, 48_000, 2)]
     assert speaker_turns(parts) == (
-        SpeakerTurn(0, 17_000, "SPEAKER_00"),
-        SpeakerTurn(17_100, 18_000, "SPEAKER_01"),
-        SpeakerTurn(34_000, 35_000, "SPEAKER_01"),
+        SpeakerTurn(0, 24_000, "SPEAKER_00"),
+        SpeakerTurn(24_100, 28_000, "SPEAKER_01"),
+        SpeakerTurn(44_000, 48_000, "SPEAKER_01"),
     )
 
 
 def test_a_pause_with_another_speaker_in_it_is_not_joined() -> None:
-    parts = [Voiced(0, 100, 5), Voiced(100, 200, 2), Voiced(200, 300, 5)]
+    parts = [Voiced(0, 4_000, 5), Voiced(4_000, 8_000, 2), Voiced(8_000, 12_000, 5)]
     assert [turn.speaker_id for turn in speaker_turns(parts)] == ["SPEAKER_00", "SPEAKER_01", "SPEAKER_00"]
+
+
+def test_what_is_too_short_for_speech_is_no_speaker() -> None:
+    parts = [Voiced(0, 4_000, 5), Voiced(4_000, 7_200, 2), Voiced(7_200, 12_000, 7)]
+    assert speaker_turns(parts) == (SpeakerTurn(0, 4_000, "SPEAKER_00"), SpeakerTurn(7_200, 12_000, "SPEAKER_01"))

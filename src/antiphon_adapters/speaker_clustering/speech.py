@@ -16,7 +16,7 @@ SHORTEST = 3_200
 """Up to 200 ms are no speech."""
 
 PADDING = 1_600
-"""What the detector misses at either end of speech: its threshold is crossed late."""
+"""What the detector misses of the beginning of speech: its threshold is crossed late. So it is at the end, past it."""
 
 Span = tuple[int, int]
 
@@ -31,11 +31,11 @@ class Stretch:
 
 
 def stretches_of(spans: Iterable[Span], length: int) -> Iterator[Stretch]:
-    """Group the detected speech of a recording of `length` samples. Stretches are padded, and do not overlap."""
+    """Group the detected speech of a recording of `length` samples. Their beginnings are padded, and they do not overlap."""
     floor = 0
     for stretch, following in _with_next(_grouped(spans)):
         ceiling = length if following is None else (stretch.end + following.start) // 2
-        start, end = max(floor, stretch.start - PADDING), min(ceiling, stretch.end + PADDING)
+        start, end = max(floor, stretch.start - PADDING), min(ceiling, stretch.end)
         yield Stretch(start, end, tuple(_narrowed(pause) for pause in stretch.pauses))
         floor = ceiling
 
@@ -57,9 +57,8 @@ def _stretch(group: list[Span]) -> Iterator[Stretch]:
 
 
 def _narrowed(pause: Span) -> Span:
-    """A pause without the padding of the speech around it; at least its middle."""
-    middle = sum(pause) // 2
-    return min(pause[0] + PADDING, middle), max(pause[1] - PADDING, middle)
+    """A pause without the padding of the speech after it; at least its first half."""
+    return pause[0], max(pause[1] - PADDING, sum(pause) // 2)
 
 
 def _with_next(stretches: Iterable[Stretch]) -> Iterator[tuple[Stretch, Stretch | None]]:

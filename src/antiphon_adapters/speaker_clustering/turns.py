@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from antiphon.vocabulary.tasks import SpeakerTurn
 from antiphon_adapters.speaker_clustering.prints import Window
-from antiphon_adapters.speaker_clustering.speech import Span, Stretch
+from antiphon_adapters.speaker_clustering.speech import SHORTEST, Span, Stretch
 
 REACH_SAMPLES = 12_800
 """Half a window: windows tell where the voice changes no better than that."""
@@ -46,9 +46,14 @@ def _cut(place: int, start: int, stretch: Stretch) -> Span:
 
 
 def speaker_turns(parts: Iterable[Voiced]) -> tuple[SpeakerTurn, ...]:
-    """Join what one speaker says with short pauses; speakers are numbered in the order in which they first speak."""
+    """Join what one speaker says with short pauses; speakers are numbered in the order in which they first speak.
+
+    What is too short for speech is nobody's: where two voices meet, the windows that hear both may be like a third.
+    """
     joined: list[Voiced] = []
     for part in parts:
+        if part.end - part.start <= SHORTEST:
+            continue
         last = joined[-1] if joined else None
         if last is not None and last.cluster == part.cluster and part.start - last.end < SHORT_GAP_SAMPLES:
             joined[-1] = replace(last, end=part.end)
