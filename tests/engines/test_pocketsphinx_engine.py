@@ -105,6 +105,17 @@ def test_words_that_are_not_said_are_not_found(sphinx: PocketsphinxSession, seco
 
 
 @pytest.mark.engine
+@pytest.mark.parametrize("frames", [1, 16, 160, 800, 1584])
+def test_no_word_is_found_in_a_scrap(  # AUD-12
+    sphinx: PocketsphinxSession, spoken: Spoken, sentences: Sequence[str], frames: int
+) -> None:
+    scrap = Pcm(spoken(sentences[0]).samples[RATE : RATE + frames], RATE)
+    with pytest.raises(InvalidRequest, match="the text was not found in the audio"):
+        sphinx.run(TaskRequest(audio=scrap, text="hello world"))
+    assert sphinx.run(TaskRequest(audio=spoken(sentences[0]), text=sentences[0])).words, "the session stays fit"
+
+
+@pytest.mark.engine
 def test_a_text_that_goes_on_after_the_audio_is_not_found(
     sphinx: PocketsphinxSession, spoken: Spoken, sentences: Sequence[str]
 ) -> None:

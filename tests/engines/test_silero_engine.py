@@ -146,8 +146,10 @@ def test_a_sample_that_is_no_number_silences_nothing_else(silero: SileroVadSessi
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("frames", [0, 1, 511, 513])
-def test_a_scrap_is_heard_without_a_fault(silero: SileroVadSession, two_sentences: Pcm, frames: int) -> None:
+@pytest.mark.parametrize("frames", [0, 1, 16, 160, 511, 513, 800, 1584])
+def test_a_scrap_is_heard_without_a_fault(  # AUD-12
+    silero: SileroVadSession, two_sentences: Pcm, frames: int
+) -> None:
     scrap = Pcm(two_sentences.samples[GAP : GAP + frames], RATE)
     assert all(end <= frames for _, end in spans(silero.run(TaskRequest(audio=scrap, options={"min_speech_ms": 0}))))
 

@@ -149,6 +149,15 @@ def test_silence_has_no_speakers(clustering: SpeakerClusteringSession, seconds: 
 
 
 @pytest.mark.engine
+@pytest.mark.parametrize("frames", [1, 16, 160, 800, 1584])
+def test_a_scrap_has_no_speaker(  # AUD-12
+    clustering: SpeakerClusteringSession, spoken: Spoken, sentences: Sequence[str], frames: int
+) -> None:
+    scrap = Pcm(spoken(sentences[0]).samples[RATE : RATE + frames], RATE)
+    assert clustering.run(TaskRequest(audio=scrap)) == TaskResult(sample_rate=RATE)
+
+
+@pytest.mark.engine
 def test_a_quiet_recording_and_one_with_a_broken_sample_are_heard(
     clustering: SpeakerClusteringSession, join: Join
 ) -> None:

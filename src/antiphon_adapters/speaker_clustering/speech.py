@@ -31,7 +31,7 @@ class Stretch:
 
 
 def stretches_of(spans: Iterable[Span], length: int) -> Iterator[Stretch]:
-    """Group the detected speech of a recording of `length` samples. Their beginnings are padded, and they do not overlap."""
+    """Group the detected speech of a recording of `length` samples; what begins is padded, and nothing overlaps."""
     floor = 0
     for stretch, following in _with_next(_grouped(spans)):
         ceiling = length if following is None else (stretch.end + following.start) // 2
