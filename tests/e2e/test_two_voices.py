@@ -20,6 +20,9 @@ WAYS = (
     {"response_format": "wav"},
     {"response_format": "pcm"},
     {"response_format": "pcm", "stream_format": "audio"},
+    {"response_format": "mp3"},
+    {"response_format": "flac"},
+    {"response_format": "opus"},
 )
 ASKED = [
     (voice, f"The {voice} voice says {thing}.", WAYS[number % len(WAYS)])
