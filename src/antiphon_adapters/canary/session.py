@@ -21,13 +21,13 @@ from antiphon.vocabulary.tasks import (
 )
 from antiphon_adapters.canary.model_files import ModelFiles
 from antiphon_adapters.options import OptionReader
+from antiphon_adapters.stateless import StatelessSession
 from antiphon_adapters.stretches import stretches
 
 if TYPE_CHECKING:
     from antiphon_adapters.canary.engine import CanaryEngine
 
 FAMILY = "canary"
-CAPACITY = 16
 SAMPLE_RATE = 16000
 
 WINDOW_SAMPLES = 30 * SAMPLE_RATE
@@ -68,7 +68,7 @@ def options_of(files: ModelFiles) -> tuple[OptionSpec, ...]:
     return (target, pnc) if files.knows_pnc else (target,)
 
 
-class CanarySession:
+class CanarySession(StatelessSession[Weights]):
     """A session over shared weights; it keeps no state between requests, so a reset has nothing to undo."""
 
     family = FAMILY
@@ -76,16 +76,10 @@ class CanarySession:
     interfaces = frozenset({Interface.OFFLINE, Interface.STREAMING})
     sample_rate = SAMPLE_RATE
     channels = 1
-    capacity = CAPACITY
 
     def __init__(self, weights: Weights, mode: Mode) -> None:
-        self.mode = mode
-        self._weights: Weights | None = weights
+        super().__init__(weights, mode)
         self._options = OptionReader(options_of(weights.files))
-
-    def clone(self) -> "CanarySession":
-        """Open another slot over the same weights."""
-        return CanarySession(self._open, self.mode)
 
     def prepare(self, request: TaskRequest) -> None:
         """Check everything that can be refused. Raises InvalidRequest."""
@@ -109,19 +103,6 @@ class CanarySession:
             segments.append(segment)
         text = " ".join(segment.text for segment in segments)
         yield Final(TaskResult(text, None, hearing.language, tuple(segments), sample_rate=SAMPLE_RATE))
-
-    def reset(self) -> None:
-        """Nothing outlives a stream."""
-
-    def close(self) -> None:
-        """Let go of the weights."""
-        self._weights = None
-
-    @property
-    def _open(self) -> Weights:
-        if self._weights is None:
-            raise InvariantError("the session is closed")
-        return self._weights
 
     def _bind(self, request: TaskRequest) -> _Hearing:
         languages = self._open.files.languages

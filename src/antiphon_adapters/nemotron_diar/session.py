@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from antiphon.vocabulary.audio import AudioChunk, Pcm
-from antiphon.vocabulary.errors import InvalidRequest, InvariantError
+from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.tasks import (
     Final,
     Interface,
-    Mode,
     SpeakerTurn,
     StreamEvent,
     Task,
@@ -17,22 +16,22 @@ from antiphon.vocabulary.tasks import (
     TurnsDelta,
 )
 from antiphon_adapters.nemotron_diar.profile import SAMPLE_RATE
+from antiphon_adapters.stateless import StatelessSession
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from antiphon_adapters.nemotron_diar.hearing import Hearing
-    from antiphon_adapters.nemotron_diar.network import Network
+    from antiphon_adapters.nemotron_diar.network import Network  # noqa: F401 (the session's weights)
 
 FAMILY = "nemotron_diar"
-CAPACITY = 16
 
 PIECE_SAMPLES = SAMPLE_RATE
 """A recording is heard in pieces of a second, so that its length costs no memory."""
 
 
-class NemotronDiarSession:
+class NemotronDiarSession(StatelessSession["Network"]):
     """A session over shared weights; each stream has a state of its own, so a reset has nothing to undo."""
 
     family = FAMILY
@@ -40,15 +39,6 @@ class NemotronDiarSession:
     interfaces = frozenset({Interface.OFFLINE, Interface.STREAMING})
     sample_rate = SAMPLE_RATE
     channels = 1
-    capacity = CAPACITY
-
-    def __init__(self, network: "Network", mode: Mode) -> None:
-        self.mode = mode
-        self._network: Network | None = network
-
-    def clone(self) -> "NemotronDiarSession":
-        """Open another slot over the same weights."""
-        return NemotronDiarSession(self._open, self.mode)
 
     def prepare(self, request: TaskRequest) -> None:
         """Check everything that can be refused. Raises InvalidRequest."""
@@ -74,19 +64,6 @@ class NemotronDiarSession:
                 turns += found
                 yield TurnsDelta(tuple(found))
         yield Final(_result(turns))
-
-    def reset(self) -> None:
-        """Nothing outlives a stream."""
-
-    def close(self) -> None:
-        """Let go of the weights."""
-        self._network = None
-
-    @property
-    def _open(self) -> "Network":
-        if self._network is None:
-            raise InvariantError("the session is closed")
-        return self._network
 
     def _found(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[list[SpeakerTurn]]:
         """Yield what each step of the model makes certain."""

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from antiphon.vocabulary.audio import Pcm
-from antiphon.vocabulary.errors import InvalidRequest, InvariantError
+from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.tasks import Interface, Mode, Task, TaskRequest, TaskResult, Word
 from antiphon_adapters.pocketsphinx.model_files import ModelFiles
 from antiphon_adapters.pocketsphinx.spoken import Speller, SpokenWord
+from antiphon_adapters.stateless import StatelessSession
 
 if TYPE_CHECKING:
     from pocketsphinx import Decoder
 
 FAMILY = "pocketsphinx"
-CAPACITY = 16
 SAMPLE_RATE = 16_000
 
 FRAME_SAMPLES = SAMPLE_RATE // 100
@@ -38,7 +38,7 @@ class Weights:
     pronunciations: Mapping[str, tuple[str, ...]]
 
 
-class PocketsphinxSession:
+class PocketsphinxSession(StatelessSession[Weights]):
     """A session over a shared dictionary, with a decoder of its own for each request.
 
     State leaks from one utterance of a decoder into the next (the mean that it takes off the features goes on).
@@ -49,16 +49,10 @@ class PocketsphinxSession:
     interfaces = frozenset({Interface.OFFLINE})
     sample_rate = SAMPLE_RATE
     channels = 1
-    capacity = CAPACITY
 
     def __init__(self, weights: Weights, mode: Mode) -> None:
-        self.mode = mode
-        self._weights: Weights | None = weights
+        super().__init__(weights, mode)
         self._speller = Speller(weights.pronunciations.__contains__)
-
-    def clone(self) -> "PocketsphinxSession":
-        """Open another slot over the same dictionary."""
-        return PocketsphinxSession(self._open, self.mode)
 
     def prepare(self, request: TaskRequest) -> None:
         """Check everything that can be refused before listening. Raises InvalidRequest."""
@@ -84,16 +78,6 @@ class PocketsphinxSession:
             sample_rate=SAMPLE_RATE,
             words=tuple(_word(word, [next(placed) for _ in word.said], audio.frames) for word in words),
         )
-
-    def close(self) -> None:
-        """Let go of the dictionary."""
-        self._weights = None
-
-    @property
-    def _open(self) -> Weights:
-        if self._weights is None:
-            raise InvariantError("the session is closed")
-        return self._weights
 
     def _spelled(self, request: TaskRequest) -> list[SpokenWord]:
         if request.language not in (None, "en"):

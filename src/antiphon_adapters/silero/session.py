@@ -9,7 +9,6 @@ from antiphon.vocabulary.spec import OptionSpec
 from antiphon.vocabulary.tasks import (
     Final,
     Interface,
-    Mode,
     Segment,
     SpeechStarted,
     SpeechStopped,
@@ -22,14 +21,14 @@ from antiphon_adapters.options import OptionReader
 from antiphon_adapters.silero.endpointing import THRESHOLD, Pauses
 from antiphon_adapters.silero.listening import SpeechListener, blocks_of, spans_of
 from antiphon_adapters.silero.network import SAMPLE_RATE
+from antiphon_adapters.stateless import StatelessSession
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from onnxruntime import InferenceSession
+    from onnxruntime import InferenceSession  # noqa: F401 (the session's weights)
 
 FAMILY = "silero_vad"
-CAPACITY = 16
 
 OPTIONS = (
     OptionSpec("threshold", "number", "How sure the detector must be; the default is 0.5.", 0.05, 0.95),
@@ -40,7 +39,7 @@ OPTIONS = (
 """The defaults are those of Silero's own `get_speech_timestamps`."""
 
 
-class SileroVadSession:
+class SileroVadSession(StatelessSession["InferenceSession"]):
     """A session over a shared network; it keeps no state between requests, so a reset has nothing to undo."""
 
     family = FAMILY
@@ -48,16 +47,7 @@ class SileroVadSession:
     interfaces = frozenset({Interface.OFFLINE, Interface.STREAMING})
     sample_rate = SAMPLE_RATE
     channels = 1
-    capacity = CAPACITY
-
-    def __init__(self, network: "InferenceSession", mode: Mode) -> None:
-        self.mode = mode
-        self._network: InferenceSession | None = network
-        self._options = OptionReader(OPTIONS)
-
-    def clone(self) -> "SileroVadSession":
-        """Open another slot over the same network."""
-        return SileroVadSession(self._open, self.mode)
+    _options = OptionReader(OPTIONS)
 
     def prepare(self, request: TaskRequest) -> None:
         """Check everything that can be refused. Raises InvalidRequest."""
@@ -88,19 +78,6 @@ class SileroVadSession:
             yield edge
         segments = tuple(Segment("", start, end) for start, end in spans_of(edges))
         yield Final(TaskResult(segments=segments, sample_rate=SAMPLE_RATE))
-
-    def reset(self) -> None:
-        """Nothing outlives a stream."""
-
-    def close(self) -> None:
-        """Let go of the network."""
-        self._network = None
-
-    @property
-    def _open(self) -> "InferenceSession":
-        if self._network is None:
-            raise InvariantError("the session is closed")
-        return self._network
 
     def _pauses(self, request: TaskRequest) -> Pauses:
         options = self._options

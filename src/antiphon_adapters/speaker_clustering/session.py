@@ -6,12 +6,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from antiphon.vocabulary.audio import AudioChunk, Pcm
-from antiphon.vocabulary.errors import InvalidRequest, InvariantError
+from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.spec import OptionSpec
 from antiphon.vocabulary.tasks import (
     Final,
     Interface,
-    Mode,
     StreamEvent,
     Task,
     TaskRequest,
@@ -26,13 +25,13 @@ from antiphon_adapters.speaker_clustering.prints import SURE_FRAMES, prints_of, 
 from antiphon_adapters.speaker_clustering.recording import Recording
 from antiphon_adapters.speaker_clustering.speech import LISTENING, Stretch, stretches_of
 from antiphon_adapters.speaker_clustering.turns import speaker_turns, voiced_parts
+from antiphon_adapters.stateless import StatelessSession
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnxruntime import InferenceSession
 
 FAMILY = "speaker_clustering"
-CAPACITY = 16
 
 DEFAULT_MOST = 8
 DEFAULT_THRESHOLD = 0.36
@@ -56,7 +55,7 @@ class Weights:
     detector: "InferenceSession"
 
 
-class SpeakerClusteringSession:
+class SpeakerClusteringSession(StatelessSession[Weights]):
     """A session over shared weights; it keeps no state between requests, so a reset has nothing to undo."""
 
     family = FAMILY
@@ -64,16 +63,7 @@ class SpeakerClusteringSession:
     interfaces = frozenset({Interface.OFFLINE, Interface.STREAMING})
     sample_rate = SAMPLE_RATE
     channels = 1
-    capacity = CAPACITY
-
-    def __init__(self, weights: Weights, mode: Mode) -> None:
-        self.mode = mode
-        self._weights: Weights | None = weights
-        self._options = OptionReader(OPTIONS)
-
-    def clone(self) -> "SpeakerClusteringSession":
-        """Open another slot over the same weights."""
-        return SpeakerClusteringSession(self._open, self.mode)
+    _options = OptionReader(OPTIONS)
 
     def prepare(self, request: TaskRequest) -> None:
         """Check everything that can be refused. Raises InvalidRequest."""
@@ -113,19 +103,6 @@ class SpeakerClusteringSession:
         if result.speaker_turns:
             yield TurnsDelta(result.speaker_turns)
         yield Final(result)
-
-    def reset(self) -> None:
-        """Nothing outlives a stream."""
-
-    def close(self) -> None:
-        """Let go of the weights."""
-        self._weights = None
-
-    @property
-    def _open(self) -> Weights:
-        if self._weights is None:
-            raise InvariantError("the session is closed")
-        return self._weights
 
     def _count(self, request: TaskRequest) -> SpeakerCount:
         options = self._options

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from antiphon.vocabulary.audio import AudioChunk
 from antiphon.vocabulary.errors import InvalidRequest, InvariantError
 from antiphon.vocabulary.spec import OptionSpec
-from antiphon.vocabulary.tasks import Final, Interface, Mode, StreamEvent, Task, TaskRequest, TaskResult, TextDelta
+from antiphon.vocabulary.tasks import Final, Interface, StreamEvent, Task, TaskRequest, TaskResult, TextDelta
 from antiphon_adapters.options import OptionReader
 from antiphon_adapters.silero.network import SpeechDetector
+from antiphon_adapters.stateless import StatelessSession
 from antiphon_adapters.whisper.decoding import Decoding, Manner, Weights
 from antiphon_adapters.whisper.listening import SAMPLE_RATE, passages
 from antiphon_adapters.whisper.live import LiveTranscription, Pace
@@ -16,7 +17,6 @@ from antiphon_adapters.whisper.model_files import ModelFiles
 from antiphon_adapters.whisper.transcript import Transcript
 
 FAMILY = "whisper"
-CAPACITY = 16
 
 SILENCE_MS = 600
 STEP_MS = 500
@@ -52,7 +52,7 @@ class _Hearing:
     pace: Pace
 
 
-class WhisperSession:
+class WhisperSession(StatelessSession[Weights]):
     """A session over shared weights; it keeps no state between requests, so a reset has nothing to undo."""
 
     family = FAMILY
@@ -60,16 +60,10 @@ class WhisperSession:
     interfaces = frozenset({Interface.OFFLINE, Interface.STREAMING})
     sample_rate = SAMPLE_RATE
     channels = 1
-    capacity = CAPACITY
 
     def __init__(self, weights: Weights, mode: Mode) -> None:
-        self.mode = mode
-        self._weights: Weights | None = weights
+        super().__init__(weights, mode)
         self._options = OptionReader(options_of(weights.files))
-
-    def clone(self) -> "WhisperSession":
-        """Open another slot over the same weights."""
-        return WhisperSession(self._open, self.mode)
 
     def prepare(self, request: TaskRequest) -> None:
         """Check everything that can be refused. Raises InvalidRequest."""
@@ -98,19 +92,6 @@ class WhisperSession:
             detector = SpeechDetector(get_vad_model().session)  # the library's own copy of the network
             live = LiveTranscription(decoding, detector.probability, hearing.pace, hearing.language, request.cancelled)
             yield from live.events(audio)
-
-    def reset(self) -> None:
-        """Nothing outlives a stream."""
-
-    def close(self) -> None:
-        """Let go of the weights."""
-        self._weights = None
-
-    @property
-    def _open(self) -> Weights:
-        if self._weights is None:
-            raise InvariantError("the session is closed")
-        return self._weights
 
     def _bind(self, request: TaskRequest) -> _Hearing:
         files = self._open.files
