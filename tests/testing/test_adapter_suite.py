@@ -12,7 +12,7 @@ import pytest
 from antiphon.testing.adapter_suite import AdapterTests, OpenSessions
 from antiphon.testing.calls import answer
 from antiphon.vocabulary.audio import AudioChunk, Pcm
-from antiphon.vocabulary.errors import AntiphonError, ConfigError, InvalidRequest
+from antiphon.vocabulary.errors import AntiphonError
 from antiphon.vocabulary.spec import Capability, ModelSpec
 from antiphon.vocabulary.tasks import (
     AudioDelta,
@@ -25,86 +25,9 @@ from antiphon.vocabulary.tasks import (
     TaskResult,
     TextDelta,
 )
+from echo_engine import RATE, EchoAdapter, EchoModel, EchoSession, echo
 
-RATE = 8000
 TESTS = [name for name in dir(AdapterTests) if name.startswith("test_")]
-
-
-class EchoSession:
-    """A sound session: its speech is the bytes of the text, a sample each."""
-
-    family, task, mode = "echo", Task.TTS, Mode.OFFLINE
-    interfaces = frozenset(Interface)
-    sample_rate, channels, capacity = RATE, 1, 2
-
-    def __init__(self) -> None:
-        self.requests: list[str] = []
-
-    def clone(self) -> "EchoSession":
-        return type(self)()
-
-    def prepare(self, request: TaskRequest) -> None:
-        if not request.text:
-            raise InvalidRequest("a text is needed", param="input")
-
-    def run(self, request: TaskRequest) -> TaskResult:
-        self.requests.append(request.text or "")
-        return TaskResult(text=request.text, audio=echo(request), sample_rate=RATE)
-
-    def run_batch(self, requests: Sequence[TaskRequest]) -> Iterator[tuple[int, TaskResult]]:
-        yield from enumerate(map(self.run, requests))
-
-    def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:
-        if request.live:
-            assert audio is not None
-            yield from self.hear(audio)
-            return
-        result = self.run(request)
-        assert result.audio is not None
-        yield AudioDelta(Pcm(result.audio.samples[:1], RATE))
-        yield AudioDelta(Pcm(result.audio.samples[1:], RATE))
-        yield Final(replace(result, audio=None))
-
-    def hear(self, audio: Iterator[AudioChunk]) -> Iterator[StreamEvent]:
-        """Write a letter for each frame."""
-        text = ""
-        for chunk in audio:
-            for sample in chunk.pcm.samples:
-                text += chr(97 + int(sample))
-                yield TextDelta(text[-1])
-        yield Final(TaskResult(text=text))
-
-    def reset(self) -> None: ...
-    def close(self) -> None: ...
-
-
-class EchoModel:
-    session: type[EchoSession] = EchoSession
-
-    def open_session(self) -> EchoSession | None:
-        return self.session()
-
-    def close(self) -> None: ...
-
-
-class EchoAdapter:
-    family = "echo"
-    session: type[EchoSession] = EchoSession
-
-    def inspect(self, spec: ModelSpec) -> Capability:
-        if not Path(spec.path).exists():
-            raise ConfigError("there is no such model", param="path")
-        return Capability(frozenset({Task.TTS}), frozenset({Mode.OFFLINE}), sample_rate=RATE, weight_bytes=0)
-
-    def load(self, spec: ModelSpec) -> EchoModel:
-        model = EchoModel()
-        model.session = self.session
-        return model
-
-
-def echo(request: TaskRequest) -> Pcm:
-    samples = b"".join(bytes((0, 0, code, 63)) for code in (request.text or "").encode())
-    return Pcm.from_bytes(samples, RATE)
 
 
 def check(test: str, adapter: EchoAdapter, tmp_path: Path) -> None:
