@@ -52,7 +52,7 @@ def test_what_varies_on_one_slot_ends_with_3_and_its_evidence(tmp_path: Path, co
         check=False,
     )
     assert ended.returncode == 3, ended.stderr
-    assert "offline, 1 slots, cold: unverified, run/text-1 varies on one slot" in ended.stdout
+    assert "offline, 1 slot, cold: unverified, run/text-1 varies on one slot" in ended.stdout
     assert "for the audit list" not in ended.stdout
     evidence = read_evidence(tmp_path / "voice.json")
     assert evidence.verdict() is Verdict.UNVERIFIED

@@ -30,5 +30,11 @@ class Plan:
         return self.warm_waves_at_most_slots if slots == self.counts[-1] else self.warm_waves
 
     def steps(self) -> int:
-        """How many starts there are in all."""
-        return len(self.modes) * (self.reference_starts + len(self.counts) * self.starts)
+        """How many starts there are in all, and the measuring of the throughput as one more."""
+        starts = len(self.modes) * (self.reference_starts + len(self.counts) * self.starts)
+        return starts + bool(self.throughput_rounds)
+
+
+def slots_text(slots: int) -> str:
+    """A number of slots as people say it."""
+    return f"{slots} slot" if slots == 1 else f"{slots} slots"

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from antiphon.validation.evidence import CheckName, Count, Evidence, ModeRun, Verdict
+from antiphon.validation.evidence import MIN_STARTS, CheckName, Count, Evidence, ModeRun, Throughput, Verdict
+from antiphon.validation.plan import slots_text
+from antiphon.validation.throughput import WORTHWHILE, is_clear
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,7 +22,7 @@ def plain(evidence: Evidence) -> Iterator[str]:
     for run in evidence.modes:
         for count in run.counts:
             for check in count.checks:
-                yield f"{run.mode}, {count.slots} slots, {check.name}: {check.verdict}{_reason(check.reason)}"
+                yield f"{run.mode}, {slots_text(count.slots)}, {check.name}: {check.verdict}{_reason(check.reason)}"
     yield from closing_lines(evidence)
 
 
@@ -42,17 +44,29 @@ def reasons(run: ModeRun) -> Iterator[str]:
     for count in run.counts:
         for check in count.checks:
             if check.reason is not None:
-                yield f"{run.mode}, {count.slots} slots, {check.name}: {check.verdict}, {check.reason}"
+                yield f"{run.mode}, {slots_text(count.slots)}, {check.name}: {check.verdict}, {check.reason}"
 
 
 def closing_lines(evidence: Evidence) -> Iterator[str]:
     """What was shown, and what to use."""
     for run in evidence.modes:
-        yield f"{run.mode}: validated up to {evidence.validated_slots(run.mode)} slots"
+        if evidence.plan.starts < MIN_STARTS:
+            yield f"{run.mode}: nothing is validated by {evidence.plan.starts} of the {MIN_STARTS} starts that it takes"
+        else:
+            yield f"{run.mode}: validated up to {slots_text(evidence.validated_slots(run.mode))}"
     if evidence.throughput is not None:
-        for rate in evidence.throughput.rates:
-            yield f"{rate.slots} slots: {rate.median:.2f} requests/s [{rate.low:.2f}..{rate.high:.2f}]"
-        yield f"recommended: {evidence.throughput.recommended_slots} slots"
+        yield from _throughput_lines(evidence.throughput)
+
+
+def _throughput_lines(throughput: Throughput) -> Iterator[str]:
+    for rate in throughput.rates:
+        clients = "1 client" if rate.slots == 1 else f"{rate.slots} clients"
+        rounds = f"rounds from {rate.low:.2f} to {rate.high:.2f}"
+        yield f"{slots_text(rate.slots)}, {clients}: {rate.median:.2f} requests/s ({rounds})"
+    use = slots_text(throughput.recommended_slots)
+    yield f"recommended here: {use}, the fewest that no other number beats by {WORTHWHILE - 1:.0%}"
+    if not is_clear(throughput):
+        yield "the rounds differ too much to tell: measure again while the machine does nothing else"
 
 
 def listing(path: Path) -> str:

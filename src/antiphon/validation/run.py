@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from antiphon.validation import evidence as told
 from antiphon.validation.facts import Surroundings
 from antiphon.validation.inputs import Inputs
-from antiphon.validation.plan import Plan
+from antiphon.validation.plan import Plan, slots_text
 from antiphon.validation.questions import Deck
 from antiphon.validation.reference import Standard, measure_reference
 from antiphon.validation.site import Subject, fresh_start
@@ -81,7 +81,7 @@ class _Course:
         return told.Count(slots, checks, digests, tuple(report.start for report in reports))
 
     def _start(self, mode: Mode, slots: int, start: int, deck: Deck, standard: Standard) -> StartReport:
-        where = f"{mode}: {slots} slots, start {start} of {self._plan.starts}"
+        where = f"{mode}: {slots_text(slots)}, start {start} of {self._plan.starts}"
         self._begin(where)
         with fresh_start(self._subject, mode, slots) as site:
             trial = Trial(site, deck, standard.refused, self._plan.waves_at(slots), self._plan.tries)
@@ -92,13 +92,14 @@ class _Course:
         passed = [it.slots for it in counts if all(check.verdict is told.Verdict.PASSED for check in it.checks)]
         if not passed:
             return None
+        self._begin(f"{mode}: throughput")
         return measure_throughput(
             self._subject,
             mode,
             standard.questions,
             passed,
             plan=self._plan,
-            on_round=lambda number: self._say(f"{mode}: throughput, round {number}"),
+            on_round=lambda number: self._say(f"{mode}: throughput, round {number} of {self._plan.throughput_rounds}"),
         )
 
     def _begin(self, what: str) -> None:

@@ -48,3 +48,8 @@ def recommended(rates: dict[int, float]) -> int:
     """The fewest slots than which no larger number answers `WORTHWHILE` times as much."""
     best = max(rates.values())
     return min(slots for slots, rate in rates.items() if rate * WORTHWHILE >= best)
+
+
+def is_clear(throughput: Throughput) -> bool:
+    """Whether the rounds of each number are nearer to each other than twice what the choice is decided by."""
+    return all(rate.high - rate.low <= 2 * (WORTHWHILE - 1) * rate.median for rate in throughput.rates)
