@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from antiphon.vocabulary.audio import AudioChunk
 from antiphon.vocabulary.errors import InvalidRequest, InvariantError
 from antiphon.vocabulary.spec import OptionSpec
-from antiphon.vocabulary.tasks import Final, Interface, StreamEvent, Task, TaskRequest, TaskResult, TextDelta
+from antiphon.vocabulary.tasks import Final, Interface, Mode, StreamEvent, Task, TaskRequest, TaskResult, TextDelta
 from antiphon_adapters.options import OptionReader
 from antiphon_adapters.silero.network import SpeechDetector
 from antiphon_adapters.stateless import StatelessSession
