@@ -79,6 +79,16 @@ async def test_an_upload_that_is_more_than_the_whole_budget_is_too_large_whoever
     assert await codec.settled() == 0
 
 
+async def test_an_upload_that_would_fit_alone_is_refused_only_for_now(codec):
+    first = await codec.decode(wav(750_000))
+    with pytest.raises(ServerBusy):
+        await codec.decode(wav(500_000, channels=2))
+    with pytest.raises(TooLarge, match="4194304 bytes"):
+        await codec.decode(wav(600_000, channels=2))
+    del first
+    assert (await codec.decode(wav(500_000, channels=2))).frames == 500_000
+
+
 async def test_an_upload_that_needs_the_whole_budget_to_the_last_byte_has_it(codec):
     pcm = await codec.decode(wav(MIB, rate=32_000))
     assert await codec.settled() == 4 * MIB

@@ -1,6 +1,7 @@
 """How much audio one upload may become; it knows no container and reads nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from antiphon.vocabulary.audio import BYTES_PER_SAMPLE
 from antiphon.vocabulary.errors import InvalidRequest, TooLarge
@@ -30,6 +31,10 @@ class DecodeLimits:
     max_channels: int = MAX_CHANNELS
     max_bytes: int = 6 * 1024**3
 
+    def within(self, budget_bytes: int) -> Self:
+        """The same for uploads that share a budget, 0 for none: one that alone is more than all of it never fits."""
+        return replace(self, max_bytes=min(self.max_bytes, budget_bytes)) if budget_bytes else self
+
     def check_format(self, rate: int, channels: int) -> None:
         """Refuse a rate or a number of channels that no speech recording has; raises InvalidRequest."""
         if not self.min_rate <= rate <= self.max_rate:
@@ -42,6 +47,8 @@ class DecodeLimits:
     def check_length(self, frames: int, rate: int, channels: int) -> None:
         """Refuse audio that is too long, or too large once decoded; raises TooLarge."""
         if frames > self.max_seconds * rate:
-            raise TooLarge(f"the audio is longer than the limit of {self.max_seconds:g} seconds", param=FIELD)
+            told = f"the audio is longer than the limit of {self.max_seconds:g} seconds (max_audio_seconds)"
+            raise TooLarge(told, param=FIELD)
         if frames * channels * BYTES_PER_SAMPLE > self.max_bytes:
-            raise TooLarge(f"the decoded audio is larger than the limit of {self.max_bytes} bytes", param=FIELD)
+            told = f"the decoded audio is larger than the limit of {self.max_bytes} bytes (max_pending_audio_mb)"
+            raise TooLarge(told, param=FIELD)

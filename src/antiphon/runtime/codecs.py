@@ -9,21 +9,23 @@ from typing import BinaryIO
 from antiphon.audio.convert import PieceConverter, convert
 from antiphon.audio.decode import DecodeLimits, decode
 from antiphon.audio.encode import StreamEncoder, encode
-from antiphon.audio.limits import FIELD
 from antiphon.ports.codec import AudioFormat, Encoded
 from antiphon.runtime.hosts.crew import Crew, report
 from antiphon.vocabulary.audio import Pcm
-from antiphon.vocabulary.errors import ServerBusy, TooLarge
+from antiphon.vocabulary.errors import ServerBusy
 
 _STEP_BYTES = 1024 * 1024
 """How much a decode asks the budget for at a time; what it did not need goes back at its end."""
 
 
 class ThreadCodec:
-    """`Codec` over daemon threads. Units: `max_pending_bytes` of decoded uploads alive at once, 0 without bound."""
+    """`Codec` over daemon threads.
+
+    Units: `max_pending_bytes` of decoded uploads alive at once, of which one may be as large as all; 0 without bound.
+    """
 
     def __init__(self, limits: DecodeLimits, max_pending_bytes: int, threads: int) -> None:
-        self._limits = limits
+        self._limits = limits.within(max_pending_bytes)
         self._budget = Budget(max_pending_bytes)
         self._crew = Crew("antiphon-codec", threads)
 
@@ -114,15 +116,12 @@ class Budget:
         self._limit_bytes = limit_bytes
         self._taken_bytes = 0
 
-    def take(self, needed_bytes: int, held_bytes: int) -> int:
-        """Give an upload that holds some what it needs, and a whole step where there is one; the size given.
+    def take(self, needed_bytes: int) -> int:
+        """Give an upload what it needs, and a whole step where there is one; the size given.
 
-        Raises TooLarge for one that would not fit if it were alone, ServerBusy while the others are in its way.
+        Raises ServerBusy while others are in its way; one that would not fit alone was refused by its limits.
         """
         left_bytes = self._limit_bytes - self._taken_bytes if self._limit_bytes else math.inf
-        if self._limit_bytes and held_bytes + needed_bytes > self._limit_bytes:
-            told = "the audio is too large: decoded it takes more than all uploads together may (max_pending_audio_mb)"
-            raise TooLarge(told, param=FIELD)
         if needed_bytes > left_bytes:
             raise ServerBusy("too much audio waits already (max_pending_audio_mb)")
         size_bytes = int(min(max(needed_bytes, _STEP_BYTES), left_bytes))
@@ -154,7 +153,7 @@ class Share:
         """Account for a block on the loop itself."""
         self._used_bytes += size_bytes
         if self._used_bytes > self._held_bytes:
-            self._held_bytes += self._budget.take(self._used_bytes - self._held_bytes, self._held_bytes)
+            self._held_bytes += self._budget.take(self._used_bytes - self._held_bytes)
 
     def give_back(self) -> None:
         """Return all that is held; harmless when done twice, in any thread, but not while `grow` runs."""
@@ -171,8 +170,8 @@ class Share:
 
     def _take(self, needed_bytes: int, answer: "Future[None]") -> None:
         try:
-            self._held_bytes += self._budget.take(needed_bytes, self._held_bytes)
-        except (ServerBusy, TooLarge) as refusal:
+            self._held_bytes += self._budget.take(needed_bytes)
+        except ServerBusy as refusal:
             answer.set_exception(refusal)
         else:
             answer.set_result(None)
