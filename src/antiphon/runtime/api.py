@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Protocol, TypeAlias, TypeVar
 
 from antiphon.admission.gate import GateView
-from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.audio import Handover, Pcm
 from antiphon.vocabulary.errors import AntiphonError
 from antiphon.vocabulary.spec import Capability, Registration, SessionFacts
 from antiphon.vocabulary.states import ModelState
@@ -51,10 +51,11 @@ class Draft:
 class Inference:
     """A piece of work for one model.
 
-    `request` and `bind` are those of a `Draft`. Audio may have any rate: the runtime converts it to the session's.
-    `busy_timeout_ms` None takes the configured bound, 0 asks for none; `run_timeout_ms` likewise, for the engine's time
-    without progress. `live` is audio that is still being spoken, for a stream: pieces of one rate and number of
-    channels, taken as the engine wants them. What it raises ends the stream, and it must be closed after that.
+    `request` and `bind` are those of a `Draft`. Its audio may have any rate: the runtime converts it to the session's.
+    Handed over as `audio` instead, it lives no longer than it takes to have it converted, however long the engine works
+    on it after that. `busy_timeout_ms` None takes the configured bound, 0 asks for none; `run_timeout_ms` likewise, for
+    the engine's time without progress. `live` is audio that is still being spoken, for a stream: pieces of one rate and
+    number of channels, taken as the engine wants them. What it raises ends the stream; close it after that.
     """
 
     model_id: str
@@ -64,6 +65,7 @@ class Inference:
     busy_timeout_ms: int | None = None
     run_timeout_ms: int | None = None
     live: AsyncIterator[Pcm] | None = None
+    audio: Handover | None = None
 
 
 @dataclass(frozen=True, slots=True)

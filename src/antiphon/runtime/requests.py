@@ -83,24 +83,25 @@ class RequestPath:
         now, resident = self._ports.clock.now, admission.resident
         with self._desk.holding(admission.lease):
             loading = now()
-            pool, (request,) = await self._prepare(resident, [_draft_of(inference)], inference.interface, watch)
+            asked = [_draft_of(inference)]
+            pool, requests = await self._prepare(resident, asked, inference.interface, watch)
             started = now()
             try:
                 with watch.running(pool.host):
-                    result = await pool.host.run(admission.slot, request)
+                    result = await pool.host.run(admission.slot, requests.pop())
             finally:
                 watch.ended()
                 self._ports.observer.ran(resident.entry.id, started - loading, now() - started)
             self._succeeded(resident)
-            _require_attended(request)
+            _require_attended(inference.request)
             self._desk.run_times(resident.entry.id).note_run(now() - started)
             return await finish(result, Timing(admission.queue_s, started - loading, now() - started))
 
     async def _start_stream(
         self, admission: Admission, inference: Inference, watch: RunWatch
     ) -> tuple[Pool, Flow[StreamEvent]]:
-        draft, interface = _draft_of(inference), inference.interface
-        pool, (request,) = await self._prepare(admission.resident, [draft], interface, watch)
+        asked = [_draft_of(inference)]
+        pool, (request,) = await self._prepare(admission.resident, asked, inference.interface, watch)
         start: Callable[[], Awaitable[Flow[StreamEvent]]]
         if inference.live is None:
             start = partial(pool.host.stream, admission.slot, request, None)
@@ -116,7 +117,7 @@ class RequestPath:
     async def _start_batch(
         self, admission: Admission, batch: BatchInference, watch: RunWatch
     ) -> tuple[Pool, Flow[tuple[int, TaskResult]]]:
-        pool, requests = await self._prepare(admission.resident, batch.drafts, Interface.BATCH, watch)
+        pool, requests = await self._prepare(admission.resident, list(batch.drafts), Interface.BATCH, watch)
         start = partial(pool.host.run_batch, admission.slot, requests)
         return pool, await self._started(start, admission, watch, pool)
 
@@ -158,20 +159,27 @@ class RequestPath:
     async def _prepare(
         self,
         resident: Resident,
-        drafts: Sequence[Draft],
+        asked: list[Draft],
         interface: Interface,
         watch: RunWatch,
     ) -> tuple[Pool, list[TaskRequest]]:
-        """Bind the configuration under the lease, then have the model in memory and the audio as it takes it."""
+        """Bind the configuration under the lease, then have the model in memory and the audio as it takes it.
+
+        `asked` is emptied: no recording lives on here beside its converted copy.
+        """
         self._underway.require_uncut()
         entry = resident.entry
         model = BoundModel(entry.registration, entry.capability)
-        bound = [await draft.bind(model, draft.request) for draft in drafts]
+        bound = [await draft.bind(model, draft.request) for draft in asked]
+        asked.clear()
         with resident.hearing(watch.told):
             pool = await self._residents.pool(resident)
         if interface not in pool.facts.interfaces:
             raise InvalidRequest(f"model {entry.id!r} cannot be called {interface}", param="model")
-        return pool, [await self._fitted(request, pool) for request in bound]
+        fitted: list[TaskRequest] = []
+        while bound:
+            fitted.append(await self._fitted(bound.pop(0), pool))
+        return pool, fitted
 
     async def _fitted(self, request: TaskRequest, pool: Pool) -> TaskRequest:
         _require_attended(request)
@@ -202,7 +210,11 @@ class RequestPath:
 
 
 def _draft_of(inference: Inference) -> Draft:
-    return Draft(inference.request, inference.bind)
+    """What is asked, with the audio that was handed over for it."""
+    request = inference.request
+    if inference.audio is not None:
+        request = replace(request, audio=inference.audio.take())
+    return Draft(request, inference.bind)
 
 
 def _require_attended(request: TaskRequest) -> None:

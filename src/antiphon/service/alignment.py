@@ -9,6 +9,7 @@ from antiphon.runtime.api import BoundModel, Inference, Runtime, Timing
 from antiphon.service.binding import require_task
 from antiphon.service.completion import asked_language, completed_request
 from antiphon.service.speech import require_speakable
+from antiphon.vocabulary.audio import Handover
 from antiphon.vocabulary.tasks import Task, TaskRequest, TaskResult
 from antiphon.vocabulary.terms import Terms
 
@@ -46,12 +47,18 @@ class AlignmentService:
     async def align(self, order: AlignmentOrder, body: BinaryIO, render: Callable[[Alignment], T]) -> T:
         """Decode, then align; the slot is held until `render` has returned."""
         require_speakable(order.text, self._max_text_chars, param="text")
+        inference, duration_s = await self._uploaded(order, body)
+
+        async def finish(result: TaskResult, timing: Timing) -> T:
+            return render(Alignment(result, duration_s, timing))
+
+        return await self._runtime.run(inference, finish)
+
+    async def _uploaded(self, order: AlignmentOrder, body: BinaryIO) -> tuple[Inference, float]:
+        """The work on an upload, whose audio is handed over, and how long it sounds, in seconds."""
         own = Terms(language=asked_language(order.language))
         self._runtime.view(order.model)  # an unknown model is refused before anything is decoded
         audio = await self._codec.decode(body)
-
-        async def finish(result: TaskResult, timing: Timing) -> T:
-            return render(Alignment(result, audio.duration_s, timing))
 
         async def bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
             require_task(model, Task.ALIGN)
@@ -59,9 +66,10 @@ class AlignmentService:
 
         inference = Inference(
             order.model,
-            TaskRequest(text=order.text, audio=audio),
+            TaskRequest(text=order.text),
             bind,
             busy_timeout_ms=order.busy_timeout_ms,
             run_timeout_ms=order.run_timeout_ms,
+            audio=Handover(audio),
         )
-        return await self._runtime.run(inference, finish)
+        return inference, audio.duration_s

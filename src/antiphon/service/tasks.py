@@ -1,7 +1,7 @@
 """The generic task: any model, its request as the engine takes it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO, TypeVar
 
 from antiphon.ports.codec import AudioFormat, ChunkEncoder, Codec, Encoded
@@ -10,6 +10,7 @@ from antiphon.service.answers import LeasedAnswer
 from antiphon.service.completion import SpeechTerms, asked_language
 from antiphon.service.speech import require_speakable
 from antiphon.service.voice_library import NO_LIBRARY, Recording, VoiceLibrary
+from antiphon.vocabulary.audio import Handover
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.tasks import (
     AudioDelta,
@@ -95,7 +96,16 @@ class TaskService:
 
     async def _inference(self, order: TaskOrder, heard: Heard, interface: Interface) -> Inference:
         draft = await self._draft(order, heard)
-        return Inference(order.model, draft.request, draft.bind, interface, order.busy_timeout_ms, order.run_timeout_ms)
+        audio = draft.request.audio
+        return Inference(
+            order.model,
+            replace(draft.request, audio=None),
+            draft.bind,
+            interface,
+            order.busy_timeout_ms,
+            order.run_timeout_ms,
+            audio=None if audio is None else Handover(audio),
+        )
 
     async def _draft(self, order: TaskOrder, heard: Heard) -> Draft:
         if heard != NOTHING:

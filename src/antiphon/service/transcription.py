@@ -12,7 +12,7 @@ from antiphon.runtime.api import BatchInference, BoundModel, Draft, Inference, O
 from antiphon.service.answers import LeasedAnswer
 from antiphon.service.binding import nearest_value, require_task, takes_option
 from antiphon.service.completion import asked_language, completed_request
-from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.audio import Handover, Pcm
 from antiphon.vocabulary.errors import InvalidRequest, ModelNotFound
 from antiphon.vocabulary.spec import LiveLimits
 from antiphon.vocabulary.tasks import Interface, OptionValue, StreamEvent, Task, TaskRequest, TaskResult
@@ -122,8 +122,7 @@ class TranscriptionService:
 
     async def transcribe(self, order: TranscriptionOrder, body: BinaryIO, render: Callable[[Transcript], T]) -> T:
         """Decode, then transcribe. No slot is held while a file is decoded; one is held until `render` has returned."""
-        inference = _inference(order, await self._draft(order, body), Interface.OFFLINE)
-        duration_s = _duration_s(inference.request.audio)
+        inference, duration_s = await self._uploaded(order, body, Interface.OFFLINE)
 
         async def finish(result: TaskResult, timing: Timing) -> T:
             task = self._runtime.view(order.model).registration.spec.task  # under the lease that the result came under
@@ -158,8 +157,7 @@ class TranscriptionService:
 
     async def stream(self, order: TranscriptionOrder, body: BinaryIO) -> TranscriptStream:
         """Decode, then begin to transcribe; the stream holds a slot, so close it."""
-        inference = _inference(order, await self._draft(order, body), Interface.STREAMING)
-        duration_s = _duration_s(inference.request.audio)
+        inference, duration_s = await self._uploaded(order, body, Interface.STREAMING)
         return TranscriptStream(await self._runtime.open_stream(inference), duration_s)
 
     async def live(self, order: TranscriptionOrder, audio: AsyncIterator[Pcm]) -> TranscriptStream:
@@ -183,6 +181,14 @@ class TranscriptionService:
             order.model, tuple(Draft(it, bind) for it in drafts), order.busy_timeout_ms, order.run_timeout_ms
         )
         return TranscriptBatch(await self._runtime.open_batch(batch), [_duration_s(it.audio) for it in drafts])
+
+    async def _uploaded(
+        self, order: TranscriptionOrder, body: BinaryIO, interface: Interface
+    ) -> tuple[Inference, float]:
+        """The work on an upload, whose audio is handed over, and how long it sounds, in seconds."""
+        request = self._request(order)  # an unknown model is refused before anything is decoded
+        audio = await self._codec.decode(body)
+        return replace(_inference(order, request, interface), audio=Handover(audio)), audio.duration_s
 
     async def _draft(self, order: TranscriptionOrder, body: BinaryIO) -> TaskRequest:
         draft = self._request(order)  # an unknown model is refused before anything is decoded

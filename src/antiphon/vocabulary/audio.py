@@ -46,6 +46,22 @@ class Pcm:
         return self.frames / self.rate
 
 
+class Handover:
+    """Audio that changes hands: once it is taken, only its taker keeps it alive, whoever else still has this."""
+
+    __slots__ = ("_pcm",)
+
+    def __init__(self, pcm: Pcm) -> None:
+        self._pcm: Pcm | None = pcm
+
+    def take(self) -> Pcm:
+        """Take it, once; raises ValueError afterwards."""
+        pcm, self._pcm = self._pcm, None
+        if pcm is None:
+            raise ValueError("the audio was taken already")
+        return pcm
+
+
 @dataclass(frozen=True, slots=True)
 class AudioChunk:
     """A piece of a stream of audio and where it starts, in frames from the beginning."""

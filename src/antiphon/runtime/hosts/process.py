@@ -62,7 +62,9 @@ class ProcessHost:
     async def run(self, slot: int, request: TaskRequest) -> TaskResult:
         """Prepare and run one request on the slot's thread of the worker."""
         asked, sounds = translation.request_told(request)
-        answer, parcel = await self._worker.ask(messages.Run(slot, asked), sounds, [request.cancellation])
+        asking = self._worker.ask(messages.Run(slot, asked), sounds, [request.cancellation])
+        del request, sounds  # once it is sent, the worker has the only copy of the audio
+        answer, parcel = await asking
         return translation.result_of(_expected(answer, messages.Result), parcel.take())
 
     async def run_batch(self, slot: int, requests: Sequence[TaskRequest]) -> RemoteFlow[Answer, tuple[int, TaskResult]]:

@@ -85,6 +85,7 @@ class WorkerProcess(Generic[Told]):
         call = self.open(question)
         try:
             self.send(call, order, sounds)
+            del sounds  # what is sent need not be kept until the answer
             with closing(self.following(call, cancellations)):
                 return await question.answer
         finally:
