@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.spool import let_go
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +30,7 @@ def stretches(pcm: Pcm, longest: int, search: int) -> "Iterator[tuple[int, NDArr
             end = end - search + quietest(samples[end - search : end])
         # One sample that is no number would silence a detector, or a feature, for the rest of the stretch.
         yield start, within_full_scale(np.nan_to_num(samples[start:end], nan=0.0, posinf=0.0, neginf=0.0))
+        let_go(pcm, start, end)
         start = end
 
 

@@ -1,6 +1,6 @@
 """Decoded audio on its way: a format and blocks of samples, as every decoder of this package yields them."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.spool import pieces_of
 
 Samples: TypeAlias = NDArray[np.float32]
 """Flat, interleaved 32-bit float samples."""
@@ -19,6 +20,12 @@ BLOCK_SAMPLES = 64 * 1024
 def samples_of(pcm: Pcm) -> Samples:
     """The samples of `pcm` as an array, without a copy."""
     return np.frombuffer(pcm.samples.cast("B"), np.float32)
+
+
+def blocks_of(pcm: Pcm) -> Iterator[Samples]:
+    """The samples of `pcm` in blocks of whole frames, without a copy; a long sound is never in memory as a whole."""
+    for piece in pieces_of(pcm, BLOCK_SAMPLES * pcm.channels):
+        yield np.frombuffer(piece.cast("B"), np.float32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import soxr
 
-from antiphon.audio.blocks import BLOCK_SAMPLES, Samples, samples_of
+from antiphon.audio.blocks import BLOCK_SAMPLES, Samples, blocks_of, samples_of
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.spool import PcmWriter
 
@@ -21,14 +21,14 @@ def convert(pcm: Pcm, rate: int, channels: int) -> Pcm:
     """
     if (pcm.rate, pcm.channels) == (rate, channels):
         return pcm
-    samples = samples_of(pcm)
     converter = BlockConverter(pcm.rate, pcm.channels, rate, channels)
     with PcmWriter(rate, channels) as writer:
-        for block in converter.feed(samples):
-            writer.write(block.data)
+        for samples in blocks_of(pcm):
+            for block in converter.feed(samples):
+                writer.write(block.data)
         writer.write(converter.finish().data)
         if writer.size_bytes == 0 and pcm.frames:
-            writer.write(mix(samples[: pcm.channels], pcm.channels, channels).data)
+            writer.write(mix(samples_of(pcm)[: pcm.channels], pcm.channels, channels).data)
         return writer.finish()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from typing import BinaryIO
 
-from antiphon.audio.blocks import BLOCK_SAMPLES, samples_of
+from antiphon.audio.blocks import blocks_of, samples_of
 from antiphon.audio.compressed import COMPRESSED, CompressedEncoder, Piece, encoded_pieces
 from antiphon.audio.samples import to_int16
 from antiphon.ports.codec import AudioFormat, Encoded
@@ -122,7 +122,7 @@ class StreamEncoder:
 
 def _pieces(pcm: Pcm, audio_format: AudioFormat) -> Generator[Piece, None, None]:
     if audio_format in COMPRESSED:
-        yield from encoded_pieces([samples_of(pcm)], audio_format, pcm.rate, pcm.channels)
+        yield from encoded_pieces(blocks_of(pcm), audio_format, pcm.rate, pcm.channels)
         return
     offset = 0
     if audio_format is AudioFormat.WAV:
@@ -138,9 +138,8 @@ def _joined(pieces: Iterable[Piece]) -> bytes:
 
 
 def _int16_blocks(pcm: Pcm) -> Iterator[bytes]:
-    samples = samples_of(pcm)
-    for start in range(0, len(samples), BLOCK_SAMPLES):
-        yield to_int16(samples[start : start + BLOCK_SAMPLES]).tobytes()
+    for samples in blocks_of(pcm):
+        yield to_int16(samples).tobytes()
 
 
 def _wav_header(rate: int, channels: int, data_bytes: int | None) -> bytes:

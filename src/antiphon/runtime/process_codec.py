@@ -10,7 +10,7 @@ import io
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -27,10 +27,13 @@ from antiphon.runtime.owned import OwnedTasks
 from antiphon.runtime.upload_decoder import decode_in
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import ServerBusy
+from antiphon.vocabulary.spool import pieces_of
 from antiphon.vocabulary.tasks import Cancellation
 
 MAX_WORKERS = 4
 """More uploads than these are decoded one after another, and so are answers encoded: each worker keeps some 50 MB."""
+
+_PIECE_SAMPLES = 256 * 1024
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +121,7 @@ class ProcessCodec(ThreadCodec):
 
     async def _decode(self, decoder: FileWorker, source: _Source, share: Share, cancellation: Cancellation) -> Pcm:
         try:
-            upload = await self._crew.call(_spooled, source) if isinstance(source, bytes) else source
+            upload = await self._crew.call(_spooled, [source]) if isinstance(source, bytes) else source
             with closing(upload):
                 pcm = await decode_in(decoder, self._limits, upload, share.grow_here, cancellation)
         except BaseException:
@@ -133,7 +136,7 @@ class ProcessCodec(ThreadCodec):
         self, encoder: FileWorker, pcm: Pcm, audio_format: AudioFormat, cancellation: Cancellation
     ) -> Encoded:
         try:
-            with closing(await self._crew.call(_spooled, pcm.samples)) as samples:
+            with closing(await self._crew.call(_spooled, pieces_of(pcm, _PIECE_SAMPLES))) as samples:
                 return await encode_in(encoder, samples, pcm, audio_format, cancellation)
         finally:
             self._encoders.give_back(encoder)
@@ -153,8 +156,9 @@ def _close(source: _Source) -> None:
         source.close()
 
 
-def _spooled(data: bytes | memoryview) -> BinaryIO:
+def _spooled(pieces: Iterable[bytes | memoryview]) -> BinaryIO:
     file = tempfile.TemporaryFile(prefix="antiphon-")  # noqa: SIM115 (closed by the one who asked for it)
-    file.write(data)
+    for piece in pieces:
+        file.write(piece)
     file.flush()
     return file

@@ -1,10 +1,10 @@
-"""Where audio grows before it is a `Pcm`: memory at first, an unlinked file once it is large."""
+"""Where audio grows before it is a `Pcm`: memory at first, an unlinked file once it is large; and how it is read."""
 
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, Self
 
-from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.audio import BYTES_PER_SAMPLE, Pcm
 
 SPILL_BYTES = 16 * 1024 * 1024
 """Decoded audio above this size lives in an unlinked file, so that the kernel may page it out."""
@@ -67,3 +67,27 @@ class PcmWriter:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def pieces_of(pcm: Pcm, samples: int) -> "Iterator[memoryview[float]]":
+    """A sound in order, so many samples at a time, without a copy; the last piece is what is left.
+
+    However long it is, a process that reads it so never has more of a file in its memory than the piece at hand.
+    """
+    for start in range(0, len(pcm.samples), samples):
+        yield pcm.samples[start : start + samples]
+        let_go(pcm, start, start + samples)
+
+
+def let_go(pcm: Pcm, start: int, end: int) -> None:
+    """Say that these samples were read: where they lie in a file, their pages leave the process, and come back if read.
+
+    Source: madvise(2), MADV_DONTNEED, which loses nothing of a shared mapping. For the view that `finish` published:
+    of another it lets go of other pages, which costs time and no more.
+    """
+    source = pcm.samples.obj
+    if isinstance(source, mmap.mmap):
+        first = start * BYTES_PER_SAMPLE // mmap.PAGESIZE * mmap.PAGESIZE
+        last = min(end * BYTES_PER_SAMPLE, len(source))
+        if first < last:
+            source.madvise(mmap.MADV_DONTNEED, first, last - first)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.vocabulary.audio import AudioChunk, Pcm
 from antiphon.vocabulary.errors import InvalidRequest
+from antiphon.vocabulary.spool import pieces_of
 from antiphon.vocabulary.tasks import (
     Final,
     Interface,
@@ -88,8 +89,8 @@ class NemotronDiarSession(StatelessSession["Network"]):
         for pcm in (recording,) if audio is None else (chunk.pcm for chunk in audio):
             if pcm is not None:
                 self._require_shape(pcm)
-                for start in range(0, pcm.frames, PIECE_SAMPLES):
-                    yield Pcm(pcm.samples[start : start + PIECE_SAMPLES], SAMPLE_RATE)
+                for piece in pieces_of(pcm, PIECE_SAMPLES):
+                    yield Pcm(piece, SAMPLE_RATE)
 
     def _require_shape(self, pcm: Pcm) -> None:
         if (pcm.rate, pcm.channels) != (SAMPLE_RATE, self.channels):

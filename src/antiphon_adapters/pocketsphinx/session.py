@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import InvalidRequest
+from antiphon.vocabulary.spool import pieces_of
 from antiphon.vocabulary.tasks import Interface, Mode, Task, TaskRequest, TaskResult, Word
 from antiphon_adapters.pocketsphinx.model_files import ModelFiles
 from antiphon_adapters.pocketsphinx.spoken import Speller, SpokenWord
@@ -130,8 +131,8 @@ def _blocks(audio: Pcm) -> Iterator[bytes]:
     """16-bit samples, a second at a time; what is no number is silence, what is too loud is cut off."""
     import numpy as np
 
-    for start in range(0, audio.frames, BLOCK_SAMPLES):
-        samples = np.frombuffer(audio.samples[start : start + BLOCK_SAMPLES].cast("B"), np.float32)
+    for piece in pieces_of(audio, BLOCK_SAMPLES):
+        samples = np.frombuffer(piece.cast("B"), np.float32)
         clean = np.clip(np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0), -1.0, 1.0)
         yield np.rint(clean * 32_767).astype("<i2").tobytes()
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.spool import pieces_of
 from antiphon.vocabulary.tasks import SpeechStarted, SpeechStopped
 from antiphon_adapters.silero.endpointing import FRAME_SAMPLES, Endpointer, Pauses
 from antiphon_adapters.silero.network import SpeechDetector, whole_frames
@@ -61,8 +62,8 @@ def blocks_of(pcm: Pcm) -> "Iterator[NDArray[np.float32]]":
     """Mono audio in blocks of a length that a network takes at once, without a copy."""
     import numpy as np
 
-    for start in range(0, pcm.frames, BLOCK_SAMPLES):
-        yield np.frombuffer(pcm.samples[start : start + BLOCK_SAMPLES].cast("B"), np.float32)
+    for piece in pieces_of(pcm, BLOCK_SAMPLES):
+        yield np.frombuffer(piece.cast("B"), np.float32)
 
 
 def spans_of(edges: Iterable[SpeechStarted | SpeechStopped]) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.spool import let_go
 from antiphon_adapters.silero.listening import BLOCK_SAMPLES, blocks_of
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ class Recording:
 
         first, last = max(0, start), max(0, start, min(end, self.pcm.frames))
         found = np.frombuffer(self.pcm.samples[first:last].cast("B"), np.float32)
-        return np.pad(_clean(found) * np.float32(self.gain), (first - start, end - last))
+        raised = np.pad(_clean(found) * np.float32(self.gain), (first - start, end - last))
+        let_go(self.pcm, first, last)
+        return raised
 
     def blocks(self) -> "Iterator[NDArray[np.float32]]":
         """All of it, piece by piece."""

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-from antiphon.vocabulary.audio import Pcm
+from antiphon.vocabulary.audio import BYTES_PER_SAMPLE, Pcm
+from antiphon.vocabulary.spool import pieces_of
 
 PIECE_BYTES = 128 * 1024
 """The largest payload of one frame of audio; whole samples."""
@@ -58,9 +59,8 @@ def batches_of(call: int, message: bytes, sounds: Sequence[Pcm] = ()) -> Iterato
 def _frames_of(call: int, message: bytes, sounds: Sequence[Pcm]) -> Iterator[Buffers]:
     for sound in sounds:
         yield [_HEADER.pack(_SOUND.size, call, Kind.SOUND), _SOUND.pack(sound.rate, sound.channels)]
-        data = sound.samples.cast("B")
-        for start in range(0, len(data), PIECE_BYTES):
-            piece = data[start : start + PIECE_BYTES]
+        for samples in pieces_of(sound, PIECE_BYTES // BYTES_PER_SAMPLE):
+            piece = samples.cast("B")
             yield [_HEADER.pack(len(piece), call, Kind.AUDIO), piece]
     yield [_HEADER.pack(len(message), call, Kind.MESSAGE) + message]
 
