@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 FRAME_SAMPLES = 1600
 """A tenth of a second, the middle of the quietest of which is where a cut falls. Units: samples at 16 kHz."""
 
+PAUSE_FRAMES = 3
+"""What is looked for first is a quiet moment of this length: inside a word a stop is as quiet, and not as long."""
+
 
 def stretches(pcm: Pcm, longest: int, search: int) -> "Iterator[tuple[int, NDArray[np.float32]]]":
     """Yield (where it begins, its samples), in order and without a gap; `pcm` is mono at 16 kHz.
@@ -43,9 +46,15 @@ def within_full_scale(samples: "NDArray[np.float32]") -> "NDArray[np.float32]":
 
 
 def quietest(samples: "NDArray[np.float32]") -> int:
-    """The middle of the quietest tenth of a second, in samples from the start."""
+    """The middle of the quietest tenth of a second in the quietest pause, in samples from the start.
+
+    There must be samples for a pause.
+    """
     import numpy as np
 
     frames = samples[: len(samples) // FRAME_SAMPLES * FRAME_SAMPLES].reshape(-1, FRAME_SAMPLES)
     loudness = np.nan_to_num(np.square(frames).sum(axis=1), nan=0.0)
-    return int(np.argmin(loudness)) * FRAME_SAMPLES + FRAME_SAMPLES // 2
+    pause = int(np.argmin(np.convolve(loudness, np.ones(PAUSE_FRAMES), "valid")))
+    # Of frames that are equally quiet, the one in the middle is furthest from any word.
+    found = min((1, 0, 2), key=lambda place: loudness[pause + place])
+    return (pause + found) * FRAME_SAMPLES + FRAME_SAMPLES // 2

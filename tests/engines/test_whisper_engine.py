@@ -13,6 +13,7 @@ from antiphon.ports.adapter import LoadedModel
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.tasks import Cancellation, Final, OptionValue, TaskRequest, TaskResult, TextDelta
+from antiphon_adapters.whisper import listening
 from antiphon_adapters.whisper.adapter import LoadedWhisper
 from antiphon_adapters.whisper.session import WhisperSession
 
@@ -41,14 +42,16 @@ def silence(seconds: float) -> Pcm:
 
 
 class EngineCalls:
-    """CTranslate2's model with its calls counted: a window of 30 s is generated in one."""
+    """CTranslate2's model with its calls counted, and told: a window of 30 s is generated in one."""
 
-    def __init__(self, engine: Any) -> None:  # CTranslate2 is not typed
+    def __init__(self, engine: Any, called: Callable[[], None] = lambda: None) -> None:  # CTranslate2 is not typed
         self._engine = engine
+        self._called = called
         self.windows = 0
 
     def generate(self, *args: object, **options: object) -> object:
         self.windows += 1
+        self._called()
         return self._engine.generate(*args, **options)
 
     def __getattr__(self, name: str) -> object:
@@ -77,13 +80,14 @@ def test_sixteen_sentences_come_back_as_they_were_spoken(
     assert jiwer.wer([PLAIN(sentence) for sentence in sixteen_sentences], texts) <= 0.06
 
 
-def test_both_ends_of_a_recording_with_a_long_pause_are_heard(
-    whisper: WhisperSession, spoken: Spoken, sentences: Sequence[str]
+@pytest.mark.parametrize("gap_s", [10, 40])
+def test_both_ends_of_a_recording_with_a_long_pause_are_heard(  # AUD-14
+    whisper: WhisperSession, spoken: Spoken, sentences: Sequence[str], gap_s: int
 ) -> None:
     clips = [spoken(sentence) for sentence in sentences[:2]]
-    result = hear(whisper, joined(*clips, gap_s=8.0), word_timestamps=True)
+    result = hear(whisper, joined(*clips, gap_s=gap_s), word_timestamps=True)
     assert PLAIN(result.text or "") == PLAIN(" ".join(sentences[:2]))
-    late = clips[0].frames + 8 * RATE
+    late = clips[0].frames + gap_s * RATE
     second = next(word for word in result.words if word.text == "We")
     assert abs(second.start_sample - late) < RATE // 2
 
@@ -262,3 +266,59 @@ def test_a_cancelled_transcription_ends_at_the_next_segment(
     next(events)
     cancellation.cancel()
     assert [type(event) for event in events] == [Final]
+
+
+# Long recordings.
+
+
+def test_words_at_cuts_are_neither_lost_nor_doubled(
+    whisper: WhisperSession, spoken: Spoken, sixteen_sentences: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:  # AUD-14
+    monkeypatch.setattr(listening, "STRETCH_SAMPLES", 25 * RATE)
+    monkeypatch.setattr(listening, "SEARCH_SAMPLES", 10 * RATE)
+    audio = joined(*map(spoken, texts := [*sixteen_sentences] * 2))
+    assert audio.frames > 70 * RATE
+    result = hear(whisper, audio, word_timestamps=True)
+    assert jiwer.wer(PLAIN(" ".join(texts)), PLAIN(result.text or "")) <= 0.05
+    for parts in (result.segments, result.words):
+        edges = [edge for part in parts for edge in (part.start_sample, part.end_sample)]
+        assert edges == sorted(edges)
+        assert edges[-1] <= audio.frames
+
+
+def test_silence_is_told_as_progress_without_text(
+    whisper: WhisperSession, spoken: Spoken, sentences: Sequence[str]
+) -> None:
+    audio = joined(silence(300), spoken(sentences[0]))
+    *deltas, final = whisper.stream(TaskRequest(audio=audio), None)
+    assert isinstance(final, Final)
+    told = [(delta.text, delta.until_sample or 0) for delta in deltas if isinstance(delta, TextDelta)]
+    assert len(told) >= 3
+    assert [text for text, _ in told[:-1]] == [""] * (len(told) - 1)
+    assert told[-1][0] == final.result.text
+    assert [until for _, until in told] == sorted(until for _, until in told)
+
+
+def test_a_client_that_leaves_during_silence_ends_it_at_the_next_stretch(whisper: WhisperSession) -> None:
+    cancellation = Cancellation()
+    events = whisper.stream(TaskRequest(audio=silence(600), cancellation=cancellation), None)
+    assert isinstance(next(events), TextDelta)
+    cancellation.cancel()
+    assert [type(event) for event in events] == [Final]
+
+
+def test_a_client_that_leaves_an_offline_call_ends_it_with_the_window_at_hand(
+    whisper: WhisperSession,
+    whisper_model: LoadedModel,
+    spoken: Spoken,
+    sentences: Sequence[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cancellation = Cancellation()
+    assert isinstance(whisper_model, LoadedWhisper)
+    assert whisper_model.weights is not None
+    engine = EngineCalls(whisper_model.weights.model.model, cancellation.cancel)
+    monkeypatch.setattr(whisper_model.weights.model, "model", engine)
+    audio = joined(*([*map(spoken, sentences), silence(30)] * 10))
+    whisper.run(TaskRequest(audio=audio, cancellation=cancellation))
+    assert engine.windows == 1

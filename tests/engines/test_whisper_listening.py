@@ -42,14 +42,32 @@ def test_a_long_recording_is_cut_where_it_is_quiet() -> None:
 @pytest.mark.parametrize("frames", [1, 16, 160, 800, 1584])
 def test_what_is_too_short_for_a_word_is_not_listened_to(frames: int) -> None:  # AUD-12
     clip = pcm_of(RANDOM.standard_normal(frames))
-    assert list(passages(clip, only_speech=False)) == []
-    assert list(passages(clip, only_speech=True)) == []
+    for only_speech in (False, True):
+        (passage,) = passages(clip, only_speech=only_speech)
+        assert (passage.parts, len(passage.speech), passage.end) == ([], 0, frames)
 
 
 @pytest.mark.parametrize("loudness", [0.0, 0.0004, 0.01, 0.1, 0.9])
 def test_silence_and_noise_are_not_listened_to(loudness: float) -> None:  # AUD-13
     noise = np.clip(RANDOM.standard_normal(6 * SAMPLE_RATE) / 4, -1, 1) * loudness
-    assert list(passages(pcm_of(noise), only_speech=True)) == []
+    assert [passage.parts for passage in passages(pcm_of(noise), only_speech=True)] == [[]]
+
+
+def test_silence_is_told_stretch_by_stretch() -> None:
+    silence = np.zeros(600 * SAMPLE_RATE)
+    told = [(passage.offset, passage.end) for passage in passages(pcm_of(silence), only_speech=False)]
+    assert [start for start, _ in told] == [0, *(end for _, end in told[:-1])]
+    assert told[-1][1] == len(silence)
+    assert max(end - start for start, end in told) <= STRETCH_SAMPLES
+
+
+def test_a_pause_is_a_better_place_for_a_cut_than_a_stop_inside_a_word() -> None:
+    noise = RANDOM.standard_normal(STRETCH_SAMPLES + SAMPLE_RATE)
+    stop, pause = STRETCH_SAMPLES - 20 * SAMPLE_RATE, STRETCH_SAMPLES - 10 * SAMPLE_RATE
+    noise[stop : stop + SAMPLE_RATE // 5] = 0
+    noise[pause : pause + SAMPLE_RATE // 2] *= 0.01
+    _, second = passages(pcm_of(noise), only_speech=False)
+    assert pause <= second.offset <= pause + SAMPLE_RATE // 2
 
 
 def test_samples_that_are_no_numbers_are_silence() -> None:

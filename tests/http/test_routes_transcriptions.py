@@ -129,6 +129,8 @@ def test_a_stream_has_deltas_whose_sum_is_the_text_of_done(server):  # API-02
     assert (done["type"], set(done["timing"])) == ("transcript.text.done", {"queue_ms", "load_ms", "run_ms"})
     assert "".join(delta["delta"] for delta in deltas) == done["text"]
     assert done["text"].endswith("|piece by piece")
+    assert [delta["until"] for delta in deltas] == sorted(delta["until"] for delta in deltas)
+    assert {delta["duration"] for delta in deltas} == {deltas[-1]["until"]}
 
 
 def test_a_json_body_streams_too(server):

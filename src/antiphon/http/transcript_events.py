@@ -12,7 +12,8 @@ from antiphon.vocabulary.tasks import Final, Task, TaskResult, TextDelta, TurnsD
 class TranscriptEvents:
     """The events of one stream, which it owns: text or speaker turns as they are found, then `done` with all of it.
 
-    The joined deltas of a text are the text of `done`. Source: https://platform.openai.com/docs/api-reference/audio.
+    The joined deltas of a text are the text of `done`. Of an upload each says how far the model has got, where it can
+    tell: OpenAI's clients let further members pass. Source: https://platform.openai.com/docs/api-reference/audio.
     """
 
     def __init__(self, stream: TranscriptStream) -> None:
@@ -22,8 +23,8 @@ class TranscriptEvents:
         result = TaskResult()
         async for found in self._stream:
             match found:
-                case TextDelta(text=piece):
-                    yield {"type": "transcript.text.delta", "delta": piece}
+                case TextDelta(piece, until_sample):
+                    yield {"type": "transcript.text.delta", "delta": piece, **self._progress(until_sample)}
                 case TurnsDelta(turns):
                     yield {"type": "diarization.delta", "speaker_turns": [asdict(turn) for turn in turns]}
                 case Final(result):
@@ -36,6 +37,12 @@ class TranscriptEvents:
     async def aclose(self) -> None:
         """Stop the engine and give the slot back."""
         await self._stream.aclose()
+
+    def _progress(self, until_sample: int | None) -> dict[str, float]:
+        if until_sample is None or not self._stream.duration_s:
+            return {}
+        duration_s = self._stream.duration_s
+        return {"until": min(until_sample / self._stream.sample_rate, duration_s), "duration": duration_s}
 
     def _done(self, result: TaskResult) -> dict[str, object]:
         if self._stream.task is Task.DIAR:

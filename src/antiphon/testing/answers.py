@@ -71,8 +71,9 @@ def pieces_of(result: TaskResult) -> Iterator[StreamEvent]:
             yield TurnsDelta((turn,))
     else:
         text = result.text or ""
-        for start, end in _spans(PIECES, len(text)):
-            yield TextDelta(text[start:end])
+        heard = _spans(PIECES, result.segments[-1].end_sample) if result.segments else [(0, None)] * PIECES
+        for (start, end), (_, until) in zip(_spans(PIECES, len(text)), heard, strict=True):
+            yield TextDelta(text[start:end], until)
     yield Final(replace(result, audio=None))
 
 

@@ -150,7 +150,7 @@ class AudioDelta:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """The next piece of a transcript; the joined pieces are the final text.
+    """The next piece of a transcript; the joined pieces are the final text. One without text tells of progress alone.
 
     Units: `until_sample` is how far into the audio the model has got, at the session's rate; None where it cannot say.
     """

@@ -93,14 +93,16 @@ class CanarySession(StatelessSession[Weights]):
         raise InvariantError("a transcription ended without a result")
 
     def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:
-        """Transcribe an uploaded recording: a `TextDelta` a window, then all of it."""
+        """Transcribe an uploaded recording: a `TextDelta` a window, without text where nothing is said; then all."""
         if audio is not None:
             raise InvalidRequest("this model transcribes whole recordings, not live audio", param="audio")
         hearing = self._bind(request)
         segments: list[Segment] = []
-        for segment in self._segments(request, hearing):
-            yield TextDelta(f" {segment.text}" if segments else segment.text, segment.end_sample)
-            segments.append(segment)
+        for segment in self._windows(request, hearing):
+            space = " " if segments and segment.text else ""
+            yield TextDelta(f"{space}{segment.text}", segment.end_sample)
+            if segment.text:
+                segments.append(segment)
         text = " ".join(segment.text for segment in segments)
         yield Final(TaskResult(text, None, hearing.language, tuple(segments), sample_rate=SAMPLE_RATE))
 
@@ -122,14 +124,15 @@ class CanarySession(StatelessSession[Weights]):
             pnc=self._options.boolean(request, "pnc", default=True),
         )
 
-    def _segments(self, request: TaskRequest, hearing: _Hearing) -> Iterator[Segment]:
-        """Yield what each window says, where it says something."""
+    def _windows(self, request: TaskRequest, hearing: _Hearing) -> Iterator[Segment]:
+        """Yield what each window says, which may be nothing."""
         from antiphon_adapters.canary.engine import Abandoned
 
         for start, samples in stretches(hearing.audio, WINDOW_SAMPLES, SEARCH_SAMPLES):
             if request.cancelled():
                 return
             if len(samples) < SHORTEST_SAMPLES or not samples.any():
+                yield Segment("", start, start + len(samples))
                 continue
             try:
                 heard = self._open.engine.transcribe(
@@ -141,8 +144,7 @@ class CanarySession(StatelessSession[Weights]):
                 )
             except Abandoned:
                 return
-            if text := heard.text.strip():
-                yield Segment(text, start, start + len(samples), avg_logprob=_mean(heard.logprobs))
+            yield Segment(heard.text.strip(), start, start + len(samples), avg_logprob=_mean(heard.logprobs))
 
 
 def _mean(numbers: Sequence[float] | None) -> float | None:

@@ -204,7 +204,7 @@ class LiveTranscription:
 
     def _passage(self, piece: _Piece, end: int) -> Passage:
         speech = within_full_scale(self._tape.read(piece.start, end))
-        return Passage(piece.start, speech, [{"start": 0, "end": len(speech)}])
+        return Passage(piece.start, end, speech, [{"start": 0, "end": len(speech)}])
 
     def _say(self, fresh: str, until: int) -> Iterator[TextDelta]:
         if delta := fresh if self._text else fresh.lstrip():

@@ -120,19 +120,25 @@ class WhisperSession(StatelessSession[Weights]):
         )
 
     def _recorded(self, request: TaskRequest, hearing: _Hearing, decoding: Decoding) -> Iterator[StreamEvent]:
-        """Transcribe a whole recording; the segments are decoded as they are taken."""
+        """Transcribe a whole recording; the segments are decoded as they are taken.
+
+        A delta without text tells that a stretch is over, of a recording that goes on.
+        """
         assert request.audio is not None, "the request was checked"
         transcript = Transcript(request.audio.frames)
         language = hearing.language
         for passage in passages(request.audio, only_speech=hearing.vad_filter):
             if request.cancelled():
                 break
-            segments, language = decoding.whole(passage, language)
-            for segment in segments:
-                if delta := transcript.add(segment, passage.offset):
-                    yield TextDelta(delta, transcript.end_sample)
-                if request.cancelled():
-                    break
+            if passage.parts:
+                segments, language = decoding.whole(passage, language)
+                for segment in segments:
+                    if delta := transcript.add(segment, passage.offset):
+                        yield TextDelta(delta, transcript.end_sample)
+                    if request.cancelled():
+                        break
+            if passage.end < request.audio.frames and not request.cancelled():
+                yield TextDelta("", passage.end)
         yield Final(transcript.result(language))
 
 

@@ -132,8 +132,8 @@ class _TaskEvents:
                     "sample_format": "s16le",
                     "sample_rate": self._stream.sample_rate,
                 }
-            case TextDelta(text=text):
-                return {"text": text}
+            case TextDelta(text, until_sample):
+                return {"text": text, **({} if until_sample is None else {"until_sample": until_sample})}
             case TurnsDelta(turns):
                 return {"speaker_turns": [asdict(turn) for turn in turns]}
             case SpeechStarted(at_sample):
