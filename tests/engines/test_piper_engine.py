@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from antiphon.ports.adapter import LoadedModel
 from antiphon.vocabulary.audio import Pcm
-from antiphon.vocabulary.errors import InvalidRequest
+from antiphon.vocabulary.errors import InvalidRequest, TooLarge
 from antiphon.vocabulary.spec import ModelSpec
 from antiphon.vocabulary.tasks import AudioDelta, Cancellation, Final, OptionValue, TaskRequest, TaskResult
-from antiphon_adapters.piper import PiperAdapter
+from antiphon_adapters.piper import PiperAdapter, session
 from antiphon_adapters.piper.session import PiperSession
 
 pytestmark = pytest.mark.engine
@@ -175,6 +175,19 @@ def test_a_cancelled_book_ends_at_the_next_sentence(piper: PiperSession) -> None
     cancellation.cancel()
     assert isinstance(first, AudioDelta)
     assert [type(event) for event in events] == [Final]
+
+
+def test_a_whole_answer_has_a_longest_length_and_a_stream_has_none(
+    piper: PiperSession, monkeypatch: pytest.MonkeyPatch
+) -> None:  # TTS-04
+    monkeypatch.setattr(session, "LONGEST_S", 2)
+    request = TaskRequest(text="This is one sentence of a long book. " * 3)
+    with pytest.raises(TooLarge, match="limit of 2 seconds") as refusal:
+        piper.run(request)
+    assert refusal.value.param == "input"
+    assert sum(len(samples(event.pcm)) for event in piper.stream(request, None) if isinstance(event, AudioDelta)) > (
+        2 * piper.sample_rate
+    )
 
 
 # Options and other fields.

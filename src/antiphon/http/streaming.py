@@ -1,6 +1,7 @@
 """Responses that own what they send: a lease or an open file ends with the response, whatever becomes of the client."""
 
 import asyncio
+import base64
 import json
 import logging
 from collections.abc import AsyncIterator, Mapping
@@ -16,6 +17,8 @@ from antiphon.vocabulary.errors import AntiphonError
 log = logging.getLogger(__name__)
 
 _BLOCK_BYTES = 64 * 1024
+_BASE64_BLOCK_BYTES = 48 * 1024
+"""A multiple of three: only the last block is padded."""
 
 SSE_TYPE = "text/event-stream"
 SSE_END = b"data: [DONE]\n\n"
@@ -102,6 +105,16 @@ class FileResponse(OwningResponse):
         self.headers["content-length"] = str(size_bytes)
 
 
+class AudioJsonResponse(OwningResponse):
+    """An object in JSON whose first member is an open file in base64, `audio`, made block by block.
+
+    `rest` are the other members. The file is closed with the response.
+    """
+
+    def __init__(self, body: BinaryIO, rest: Mapping[str, object], headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(_AudioJson(body, rest), "application/json", headers)
+
+
 def event(data: Mapping[str, object]) -> bytes:
     """One server-sent event, its data as JSON."""
     return b"data: " + json_bytes(data) + b"\n\n"
@@ -132,6 +145,21 @@ class _FilePieces:
         if block := self._body.read(_BLOCK_BYTES):
             return block
         raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        self._body.close()
+
+
+class _AudioJson:
+    def __init__(self, body: BinaryIO, rest: Mapping[str, object]) -> None:
+        self._body = body
+        self._rest = rest
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b'{"audio":"'
+        while block := self._body.read(_BASE64_BLOCK_BYTES):
+            yield base64.b64encode(block)
+        yield b'",' + json_bytes(self._rest)[1:]
 
     async def aclose(self) -> None:
         self._body.close()

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from antiphon.vocabulary.audio import AudioChunk, Pcm
-from antiphon.vocabulary.errors import InvalidRequest, InvariantError
+from antiphon.vocabulary.audio import BYTES_PER_SAMPLE, AudioChunk, Pcm
+from antiphon.vocabulary.errors import InvalidRequest, InvariantError, TooLarge
 from antiphon.vocabulary.spec import OptionSpec
 from antiphon.vocabulary.spool import PcmWriter
 from antiphon.vocabulary.tasks import AudioDelta, Final, Interface, Mode, StreamEvent, Task, TaskRequest, TaskResult
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 FAMILY = "piper"
 CAPACITY = 16
+LONGEST_S = 4 * 3600
+"""The longest speech that is answered whole, in seconds: twice a book of 100,000 characters. Streams have no limit."""
+
 LISTED_VOICES = 20
 """How many voices a refusal names."""
 
@@ -67,10 +70,15 @@ class PiperSession:
             raise InvalidRequest("input has nothing in it that can be spoken", param="input")
 
     def run(self, request: TaskRequest) -> TaskResult:
-        """Speak the whole text; a cancelled request ends after the piece at hand."""
+        """Speak the whole text; a cancelled request ends after the piece at hand. Raises TooLarge over `LONGEST_S`."""
         with PcmWriter(self.sample_rate) as writer:
             for samples in self._pieces(request):
                 writer.write(samples.data)
+                if writer.size_bytes > LONGEST_S * self.sample_rate * BYTES_PER_SAMPLE:
+                    limit = f"the limit of {LONGEST_S} seconds for a whole answer"
+                    raise TooLarge(
+                        f"the speech is longer than {limit}; ask for a stream (stream_format)", param="input"
+                    )
             return TaskResult(audio=writer.finish(), sample_rate=self.sample_rate)
 
     def stream(self, request: TaskRequest, audio: Iterator[AudioChunk] | None) -> Iterator[StreamEvent]:

@@ -3,7 +3,6 @@
 import base64
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import BinaryIO
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -14,10 +13,16 @@ from antiphon.http.fields import VoiceSources, busy_timeout_ms, choice, run_time
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
 from antiphon.http.schemas import SpeechBody, SpeechFormat, operation
-from antiphon.http.streaming import SSE_END, EventResponse, FileResponse, OwningResponse, event, json_bytes
+from antiphon.http.streaming import (
+    SSE_END,
+    AudioJsonResponse,
+    EventResponse,
+    FileResponse,
+    OwningResponse,
+    event,
+)
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.ports.codec import AudioFormat
-from antiphon.runtime.api import Timing
 from antiphon.service.speech import SpeechOrder, SpeechService, SpeechStream, Spoken
 from antiphon.vocabulary.errors import InvalidRequest
 
@@ -74,7 +79,7 @@ def _order(body: SpeechBody, speech_format: SpeechFormat) -> SpeechOrder:
 def _whole(spoken: Spoken, *, as_json: bool) -> Response:
     encoded, headers = spoken.encoded, timing_header(spoken.timing)
     if as_json:
-        return OwningResponse(_SpeechJson(encoded.body, spoken.timing), "application/json", headers)
+        return AudioJsonResponse(encoded.body, {"timing": timing_json(spoken.timing)}, headers)
     return FileResponse(encoded.body, encoded.size_bytes, encoded.content_type, headers)
 
 
@@ -94,26 +99,6 @@ class _SpeechEvents:
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-
-class _SpeechJson:
-    """A whole wav as JSON, its base64 made block by block: `{"audio": ..., "timing": ...}`."""
-
-    def __init__(self, body: BinaryIO, timing: Timing) -> None:
-        self._body = body
-        self._timing = timing
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield b'{"audio":"'
-        while block := self._body.read(_BASE64_BLOCK_BYTES):
-            yield base64.b64encode(block)
-        yield b'","timing":' + json_bytes(timing_json(self._timing)) + b"}"
-
-    async def aclose(self) -> None:
-        self._body.close()
-
-
-_BASE64_BLOCK_BYTES = 48 * 1024
-"""A multiple of three: only the last block is padded."""
 
 _NO_TOKENS = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
 """OpenAI's clients want the member; these models count no tokens."""

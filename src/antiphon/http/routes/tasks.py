@@ -15,7 +15,7 @@ from antiphon.http.fields import VoiceSources, busy_timeout_ms, called, open_aud
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
 from antiphon.http.schemas import TaskBatchBody, TaskBody, TaskRunBody, operation
-from antiphon.http.streaming import SSE_END, EventResponse, event, json_answer
+from antiphon.http.streaming import SSE_END, AudioJsonResponse, EventResponse, event, json_answer
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.ports.codec import Encoded
 from antiphon.service.tasks import Heard, TaskBatch, TaskDone, TaskOrder, TaskService, TaskStream
@@ -166,13 +166,20 @@ class _BatchEvents:
 
 
 def _render(done: TaskDone) -> Response:
-    content = {**result_json(done.result, _base64(done.encoded)), "timing": timing_json(done.timing)}
-    return json_answer(content, timing_header(done.timing))
+    content = {**_without_audio(done.result), "timing": timing_json(done.timing)}
+    headers = timing_header(done.timing)
+    if done.encoded is None:
+        return json_answer({"audio": None, **content}, headers)
+    return AudioJsonResponse(done.encoded.body, content, headers)
 
 
 def result_json(result: TaskResult, audio: str | None) -> dict[str, object]:
     """A result as JSON, `audio` in base64; spans count samples, what the model did not produce is null or empty."""
-    return {"text": result.text, "audio": audio, **details_json(result)}
+    return {"audio": audio, **_without_audio(result)}
+
+
+def _without_audio(result: TaskResult) -> dict[str, object]:
+    return {"text": result.text, **details_json(result)}
 
 
 def _base64(encoded: Encoded | None) -> str | None:
