@@ -1,11 +1,13 @@
 """The installed model tells Piper's voices apart: the right number, few errors, the same on every slot."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import soxr
 from numpy.typing import NDArray
+from onnxruntime import InferenceSession
 
 from antiphon.ports.adapter import Adapter, LoadedModel
 from antiphon.testing.adapter_suite import AdapterTests
@@ -183,6 +185,32 @@ def test_a_cancelled_request_tells_nothing(clustering: SpeakerClusteringSession,
     cancellation.cancel()
     result = clustering.run(TaskRequest(audio=join("AB")[0], cancellation=cancellation))
     assert result.speaker_turns == ()
+
+
+class Counted:
+    """A network whose runs are counted, and told."""
+
+    def __init__(self, network: InferenceSession, called: Callable[[], None]) -> None:
+        self._network = network
+        self._called = called
+        self.runs = 0
+
+    def run(self, *args: object) -> object:
+        self.runs += 1
+        self._called()
+        return self._network.run(*args)
+
+
+def test_a_client_that_leaves_while_speech_is_looked_for_ends_it_with_the_block_at_hand(
+    clustering: SpeakerClusteringSession,
+) -> None:
+    cancellation = Cancellation()
+    weights = clustering._open
+    detector = Counted(weights.detector, cancellation.cancel)
+    session = SpeakerClusteringSession(replace(weights, detector=detector), clustering.mode)
+    minute = Pcm.from_bytes(bytes(4 * 60 * RATE), RATE)
+    assert session.run(TaskRequest(audio=minute, cancellation=cancellation)) == TaskResult(sample_rate=RATE)
+    assert detector.runs == 1
 
 
 @pytest.mark.engine

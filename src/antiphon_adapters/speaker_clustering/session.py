@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from antiphon.vocabulary.audio import AudioChunk, Pcm
@@ -73,11 +73,11 @@ class SpeakerClusteringSession(StatelessSession[Weights]):
         self._count(request)
 
     def run(self, request: TaskRequest) -> TaskResult:
-        """Say who speaks when. A request that is cancelled ends after the batch at hand."""
+        """Say who speaks when. A request that is cancelled ends after the block or the batch at hand."""
         import numpy as np
 
         recording, count, weights = Recording.of(_require_mono(request.audio)), self._count(request), self._open
-        stretches = _stretches(weights.detector, recording)
+        stretches = _stretches(weights.detector, recording, request)
         windows = [windows_of(stretch.start, stretch.end) for stretch in stretches]
         prints: list[NDArray[np.float32]] = []
         for of_stretch in windows:
@@ -116,9 +116,11 @@ class SpeakerClusteringSession(StatelessSession[Weights]):
         return SpeakerCount(fewest, most, options.number(request, "threshold", DEFAULT_THRESHOLD))
 
 
-def _stretches(detector: "InferenceSession", recording: Recording) -> list[Stretch]:
+def _stretches(detector: "InferenceSession", recording: Recording, request: TaskRequest) -> list[Stretch]:
+    """Where somebody speaks; of a request that is cancelled, as far as it was heard."""
     listener = SpeechListener(detector, LISTENING)
-    edges = [edge for block in recording.blocks() for edge in listener.hear(block)]
+    blocks = takewhile(lambda _: not request.cancelled(), recording.blocks())
+    edges = [edge for block in blocks for edge in listener.hear(block)]
     edges += listener.finish()
     return list(stretches_of(spans_of(edges), recording.pcm.frames))
 
