@@ -1,5 +1,7 @@
 """What a server and all its processes hold: memory and descriptors. It asserts nothing."""
 
+from pathlib import Path
+
 import psutil
 
 from server_process import ServerProcess
@@ -19,3 +21,9 @@ def pss_bytes(server: ServerProcess) -> int:
 def descriptor_counts(server: ServerProcess) -> dict[int, int]:
     """The open descriptors of each process, by its number."""
     return {process.pid: process.num_fds() for process in processes_of(server)}
+
+
+def peak_bytes(pid: int) -> int:
+    """The most that a process has had in memory at once, pages of files included. Source: proc(5), VmHWM."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
