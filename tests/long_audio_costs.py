@@ -1,8 +1,8 @@
 """What a long recording, or a book, takes in memory: `PYTHONPATH=tests python -m long_audio_costs [MODEL...]`.
 
 A server of installed models in process isolation gets 70 minutes of mu-law at 8 kHz, of which half is speech of its own
-voice, or for the voice itself a text of 100,000 characters. Printed are the highest sizes that each process had, in MiB,
-and what came of the ends of the recording.
+voice, or for the voice itself a text of 100,000 characters. Printed are the highest sizes of each process, in MiB, and
+what came of the ends of the recording.
 """
 
 import sys
