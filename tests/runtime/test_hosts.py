@@ -190,3 +190,47 @@ async def test_a_second_close_closes_nothing(opened):
     await opened.host.close()
     await opened.host.close()
     assert len(opened.checkpoint.events("closed")) == 1
+
+
+async def test_a_request_tells_how_many_calls_are_at_work_with_its_own(opened):
+    await opened.slots(2)
+    with opened.checkpoint.held("run", "first"):
+        first = opened.say("first")
+        assert (await opened.checkpoint.await_for("run", text="first")).at_work == 1
+        await opened.say("second", slot=1)
+        assert [event.at_work for event in opened.checkpoint.events(text="second")] == [2, 2, 2]
+    await first
+    assert (await opened.checkpoint.await_for("ran", text="first")).at_work == 1
+
+
+async def test_a_stream_is_at_work_until_it_is_reset(opened):
+    await opened.slots(2)
+    with opened.checkpoint.held("stream", "streamed"):
+        flow = await opened.host.stream(0, asked("streamed"), None)
+        await opened.checkpoint.await_for("stream", text="streamed")
+        await opened.say("beside", slot=1)
+        assert (await opened.checkpoint.await_for("run", text="beside")).at_work == 2
+        leaving = asyncio.ensure_future(flow.aclose())
+    await leaving
+    await opened.say("after", slot=1)
+    assert (await opened.checkpoint.await_for("run", text="after")).at_work == 1
+
+
+async def test_a_call_that_failed_is_not_at_work(opened):
+    await opened.slots(2)
+    with opened.checkpoint.held("run", "held"):
+        held = opened.say("held")
+        await opened.checkpoint.await_for("run", text="held")
+        with pytest.raises(InvalidRequest):
+            await opened.host.run(1, asked(""))
+    await held
+    assert (await opened.checkpoint.await_for("ran", text="held")).at_work == 1
+
+
+@pytest.mark.parametrize("item", ["one", "two"])
+async def test_each_request_of_a_batch_tells_it_too(opened, item):
+    await opened.slots()
+    flow = await opened.host.run_batch(0, [asked("one"), asked("two")])
+    assert [index async for index, _ in flow] == [0, 1]
+    await flow.aclose()
+    assert (await opened.checkpoint.await_for("run", text=item)).at_work == 1

@@ -45,6 +45,7 @@ class ControlledAdapter:
             languages=tuple((steering.read("languages") or "").split()),
             holds_gil=steering.read("holds_gil") is not None,
             clones=steering.read("clones") is not None,
+            auto_threads=steering.read("fixed_threads") is None,
         )
 
     def convert(self, folder: Path) -> None:

@@ -18,7 +18,7 @@ class Event:
 
     Units: `t` in seconds of the machine's monotonic clock, which its processes share. `request` is the request's text,
     `terms` is what it says beside that: its voice, language, seed and options, and the rate, channels and frames of its
-    `voice_ref`; what is at its default is left out.
+    `voice_ref`; what is at its default is left out. `at_work` is what it said of the number of calls under way.
     """
 
     t: float
@@ -28,14 +28,17 @@ class Event:
     request: str | None
     revision: str
     terms: Mapping[str, object] = field(default_factory=dict)
+    at_work: int | None = None
 
 
 def append_event(
     folder: Path, step: str, revision: str, *, session: str | None = None, request: TaskRequest | None = None
 ) -> None:
     """Write one event at the log's end, whole: many threads and processes may append to one log."""
-    text, terms = (None, {}) if request is None else (request.text, _terms_of(request))
-    event = Event(time.monotonic(), os.getpid(), step, session, text, revision, terms)
+    text, terms, at_work = (
+        (None, {}, None) if request is None else (request.text, _terms_of(request), request.at_work())
+    )
+    event = Event(time.monotonic(), os.getpid(), step, session, text, revision, terms, at_work)
     line = json.dumps(asdict(event)).encode() + b"\n"
     log = os.open(folder / FILE_NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:

@@ -15,7 +15,8 @@ MAX_SLOTS = 16
 class ModelSpec:
     """All that an engine needs to know to load a model, and where it is to run.
 
-    Units: `threads` is intra-op threads of one call; `path` is absolute. Two equal specs load the same thing.
+    Units: `threads` is intra-op threads of one call; with `auto_threads` of a call that is alone, and each of several
+    has one. `path` is absolute. Two equal specs load the same thing.
     """
 
     id: str
@@ -29,6 +30,7 @@ class ModelSpec:
     load_options: Mapping[str, OptionValue] = field(default_factory=dict)
     session_options: Mapping[str, OptionValue] = field(default_factory=dict)
     isolation: Isolation = Isolation.THREAD
+    auto_threads: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class Registration:
     default_request_options: Terms = NO_TERMS
     isolation_asked: bool = False
     """Whether the model's own registration names its isolation, which is otherwise the server's."""
+    threads_asked: bool = False
+    """Whether the model's own registration names its threads."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -116,6 +120,8 @@ class Capability:
     """Whether its calls keep Python's lock: then nothing else in the engine's process runs meanwhile."""
     clones: bool = False
     """Whether it can speak with the voice of a recording: only then may a request have a `voice_ref`."""
+    auto_threads: bool = False
+    """Whether its sessions heed `TaskRequest.at_work`, and answer the same bytes whatever that is."""
 
 
 @dataclass(frozen=True, slots=True)

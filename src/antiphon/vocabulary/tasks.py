@@ -66,13 +66,18 @@ class Cancellation:
         return self._cancelled
 
 
+def _alone() -> int:
+    return 1
+
+
 @dataclass(frozen=True, slots=True)
 class TaskRequest:
     """One piece of work, bound to its model's configuration.
 
     Units: `audio` and `voice_ref` come at the session's rate and channels. `seed` 0 is the default seed, not "random":
     equal requests give equal answers. `live` says that the audio comes piece by piece beside the request, which
-    has none of its own.
+    has none of its own. `at_work` tells how many calls the model's engine has under way, this one included; a long call
+    may ask between its steps.
     """
 
     text: str | None = None
@@ -84,6 +89,7 @@ class TaskRequest:
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     live: bool = False
     cancellation: Cancellation = field(default_factory=Cancellation, compare=False)
+    at_work: Callable[[], int] = field(default=_alone, compare=False)
 
     def cancelled(self) -> bool:
         """Whether the client has left; a long engine call asks between its steps and may end early."""

@@ -36,11 +36,12 @@ class PiperAdapter:
             voices=files.voices,
             voice_aliases=files.numbers,
             languages=(files.language,) if files.language else (),
+            auto_threads=True,
         )
 
     def load(self, spec: ModelSpec) -> LoadedModel:
-        """Read the weights into one ONNX Runtime session of `spec.threads` threads, shared by all slots."""
-        return PiperModel(Voice.load(read_voice(spec.path), spec.threads), spec.mode)
+        """Read the weights once, to run calls on `spec.threads` threads; all slots share them."""
+        return PiperModel(Voice.load(read_voice(spec.path), spec.threads, auto=spec.auto_threads), spec.mode)
 
 
 class PiperModel:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from antiphon.vocabulary.errors import LoadFailed
+from antiphon_adapters.piper.decoder import Ending, cut_decoder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,14 +29,18 @@ NOISE_PER_ID = 768
 
 @dataclass(frozen=True, slots=True)
 class SeededGraph:
-    """A serialised graph and the names of its noise inputs; there are none when it draws no noise."""
+    """A serialised graph and the names of its noise inputs; there are none when it draws no noise.
+
+    Where `ending` was cut off, `data` answers what that takes.
+    """
 
     data: bytes
     noise_inputs: tuple[str, ...]
+    ending: Ending | None = None
 
 
-def read_seeded(path: str) -> SeededGraph:
-    """Read a voice's graph and move its noise to inputs.
+def read_seeded(path: str, *, cut: bool = False) -> SeededGraph:
+    """Read a voice's graph and move its noise to inputs; `cut`: with its decoder apart, if it can be told.
 
     A graph without random nodes comes back as it is. Raises LoadFailed for a graph that draws in another way than
     standard `RandomNormalLike` nodes at its top level: its answers could not be repeated.
@@ -43,7 +48,11 @@ def read_seeded(path: str) -> SeededGraph:
     import onnx
 
     model = onnx.load(path)
-    return SeededGraph(noise_inputs=move_noise_to_inputs(model), data=model.SerializeToString())
+    noise_inputs = move_noise_to_inputs(model)
+    parts = cut_decoder(model) if cut else None
+    if parts is None:
+        return SeededGraph(model.SerializeToString(), noise_inputs)
+    return SeededGraph(parts[0], noise_inputs, parts[1])
 
 
 def move_noise_to_inputs(model: "ModelProto") -> tuple[str, ...]:

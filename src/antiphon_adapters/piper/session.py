@@ -147,5 +147,6 @@ class PiperSession:
         for index, utterance in enumerate(voice.utterances(speech.text, speech.delivery.length_scale)):
             if request.cancelled():
                 return
-            samples = loudness.scale(voice.speak(utterance.ids, speech.delivery, index), ends=utterance.ends)
+            spoken = voice.speak(utterance.ids, speech.delivery, index, alone=request.at_work() == 1)
+            samples = loudness.scale(spoken, ends=utterance.ends)
             yield np.concatenate([samples, silence]) if speech.silence_samples and utterance.ends else samples

@@ -1,4 +1,4 @@
-"""A loaded voice: the shared ONNX Runtime session and its speller. It knows no requests and no slots."""
+"""A loaded voice: the shared ONNX Runtime sessions and its speller. It knows no requests and no slots."""
 
 import json
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from antiphon.text.sentences import pieces
+from antiphon_adapters.piper.decoder import Decoder
 from antiphon_adapters.piper.phonemes import MAX_IDS, Speller, Utterance, utterances
 from antiphon_adapters.piper.seeding import NOISE_PER_ID, noise_feed, read_seeded
 from antiphon_adapters.piper.voice_files import VoiceFiles
@@ -32,35 +33,38 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """Immutable weights: its methods may run on several threads at once, and equal calls answer equal bytes."""
+    """Immutable weights: its methods may run on several threads at once, and equal calls answer equal bytes.
+
+    Where there is a `decoder`, the graph is what comes before it, and `hands` threads may make the sound of one call.
+    """
 
     files: VoiceFiles
     graph: "InferenceSession"
+    decoder: Decoder | None
+    hands: int
     speller: Speller
     phonemes: frozenset[str]
     noise_inputs: tuple[str, ...]
 
     @classmethod
-    def load(cls, files: VoiceFiles, threads: int) -> Self:
-        """Read the weights, to run each call on `threads` threads.
+    def load(cls, files: VoiceFiles, threads: int, *, auto: bool = False) -> Self:
+        """Read the weights, to run each call on `threads` threads; `auto`: only those calls that are alone.
 
         Raises LoadFailed for a graph whose noise cannot be seeded.
         """
-        import onnxruntime
         from piper import PiperVoice
         from piper.config import PiperConfig
 
-        seeded = read_seeded(str(files.graph))
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        graph = onnxruntime.InferenceSession(seeded.data, options, providers=["CPUExecutionProvider"])
-        # It keeps what it was made from, to be made anew with other providers: here, a second copy of the weights.
-        graph._model_bytes = None  # noqa: SLF001 (there is no other way, and another version just keeps it)
+        seeded = read_seeded(str(files.graph), cut=auto)
+        graph = _session(seeded.data, 1 if auto else threads)
+        ending = seeded.ending
+        decoder = None if ending is None else Decoder(_session(ending.data, 1), ending.windows)
         config = PiperConfig.from_dict(json.loads(files.config.read_text(encoding="utf-8")))
         return cls(
             files=files,
             graph=graph,
+            decoder=decoder,
+            hands=threads,
             speller=PiperVoice(session=graph, config=config),
             phonemes=frozenset(config.phoneme_id_map),
             noise_inputs=seeded.noise_inputs,
@@ -72,8 +76,8 @@ class Voice:
         sentences = pieces(text, self.files.language)
         return utterances(self.speller, self.phonemes.__contains__, sentences, max_ids)
 
-    def speak(self, ids: list[int], delivery: Delivery, index: int) -> "NDArray[np.float32]":
-        """Synthesise one sequence, the `index`-th of its request.
+    def speak(self, ids: list[int], delivery: Delivery, index: int, *, alone: bool = True) -> "NDArray[np.float32]":
+        """Synthesise one sequence, the `index`-th of its request; `alone` says that no other call is at work.
 
         Returns mono samples, shape [n], as loud as the graph makes them.
         """
@@ -88,5 +92,19 @@ class Voice:
         }
         if delivery.speaker is not None:
             feed["sid"] = np.array([delivery.speaker], np.int64)
-        (samples, *_) = self.graph.run(None, feed)
-        return np.asarray(samples, np.float32).reshape(-1)
+        answers = self.graph.run(None, feed)
+        if self.decoder is not None:
+            return self.decoder.sound(answers, self.hands if alone else 1)
+        return np.asarray(answers[0], np.float32).reshape(-1)
+
+
+def _session(graph: bytes, threads: int) -> "InferenceSession":
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    # It keeps what it was made from, to be made anew with other providers: here, a second copy of the weights.
+    session._model_bytes = None  # noqa: SLF001 (there is no other way, and another version just keeps it)
+    return session

@@ -5,6 +5,8 @@ What the engine raises leaves here as a domain error, with its cause. Whoever ca
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar, cast
 
 from antiphon.ports.adapter import Adapter, BatchSession, LoadedModel, OfflineSession, Session, StreamingSession
@@ -24,6 +26,7 @@ class Engine:
         self._spec = spec
         self._model: LoadedModel | None = None
         self._sessions: dict[int, Session] = {}
+        self._at_work: set[int] = set()  # slots; each is added and dropped in one step of the interpreter
 
     def inspect(self) -> Capability:
         """Read the model's files."""
@@ -47,7 +50,8 @@ class Engine:
 
     def run(self, slot: int, request: TaskRequest) -> TaskResult:
         """Prepare and run one request."""
-        return _guarded(_prepare_and_run, cast("OfflineSession", self._sessions[slot]), request)
+        with self._working(slot, [request]) as (told,):
+            return _guarded(_prepare_and_run, cast("OfflineSession", self._sessions[slot]), told)
 
     def prepare(self, slot: int, requests: Sequence[TaskRequest]) -> None:
         """Prepare every request."""
@@ -60,7 +64,8 @@ class Engine:
     ) -> AntiphonError | None:
         """Run a batch that was prepared, as `_produce` does."""
         session = cast("BatchSession", self._sessions[slot])
-        return _produce(lambda: session.run_batch(requests), _nothing, deliver)
+        with self._working(slot, requests) as told:
+            return _produce(lambda: session.run_batch(told), _nothing, deliver)
 
     def stream(
         self,
@@ -71,7 +76,8 @@ class Engine:
     ) -> AntiphonError | None:
         """Run a stream that was prepared, as `_produce` does, and reset the session."""
         session = cast("StreamingSession", self._sessions[slot])
-        return _produce(lambda: session.stream(request, audio), session.reset, deliver)
+        with self._working(slot, [request]) as (told,):
+            return _produce(lambda: session.stream(told, audio), session.reset, deliver)
 
     def close(self) -> None:
         """Close the sessions, then the weights; the first fault is raised when all were tried."""
@@ -91,6 +97,15 @@ class Engine:
                 raise faults[0]
         finally:
             faults.clear()  # or the fault would refer to itself through this frame
+
+    @contextmanager
+    def _working(self, slot: int, requests: Sequence[TaskRequest]) -> Iterator[list[TaskRequest]]:
+        """Count a call until it has ended; the requests come back so that they can tell how many there are."""
+        self._at_work.add(slot)
+        try:
+            yield [replace(request, at_work=self._at_work.__len__) for request in requests]
+        finally:
+            self._at_work.discard(slot)
 
     @property
     def _weights(self) -> LoadedModel:

@@ -34,6 +34,7 @@ class Spec(Message):
     threads: int
     load_options: Options
     session_options: Options
+    auto_threads: bool
 
 
 class Begin(Message):

@@ -49,6 +49,7 @@ def spec_told(spec: ModelSpec) -> Spec:
         spec.threads,
         dict(spec.load_options),
         dict(spec.session_options),
+        spec.auto_threads,
     )
 
 
@@ -65,6 +66,7 @@ def spec_of(told: Spec) -> ModelSpec:
         told.threads,
         _options(told.load_options),
         _options(told.session_options),
+        auto_threads=told.auto_threads,
     )
 
 

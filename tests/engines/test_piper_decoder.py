@@ -1,0 +1,202 @@
+"""The end of a voice's graph is cut off and speaks in windows: the same bytes as whole, on any number of threads."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import onnxruntime
+import pytest
+from numpy.typing import NDArray
+from onnx import ModelProto
+
+from antiphon.vocabulary.spec import ModelSpec
+from antiphon.vocabulary.tasks import Mode, TaskRequest
+from antiphon_adapters.piper.decoder import MIN_WINDOW, Decoder, cut_decoder
+from antiphon_adapters.piper.session import PiperSession
+from antiphon_adapters.piper.voice import Delivery, Voice
+from antiphon_adapters.piper.voice_files import read_voice
+from tiny_decoder import CHANNELS, HOP, build_decoder_graph
+from tiny_piper import build_graph
+
+CPU = ["CPUExecutionProvider"]
+HANDS = 7
+LONG = (
+    "We walked along the river until the sun went down, and nobody knew where the old map had come from; it had rained."
+)
+THREE = (
+    "The train to the city leaves in ten minutes. The children laughed at the funny story. Put it on the table, please."
+)
+
+
+@dataclass
+class Counting:
+    """An ONNX Runtime session that notes each run."""
+
+    session: onnxruntime.InferenceSession
+    runs: list[int] = field(default_factory=list)
+
+    def run(self, outputs: None, feed: dict[str, NDArray[np.float32]]) -> list[NDArray[np.float32]]:
+        self.runs.append(max(it.shape[-1] for it in feed.values()))
+        return self.session.run(outputs, feed)
+
+
+def parts_of(graph: ModelProto) -> tuple[onnxruntime.InferenceSession, Decoder]:
+    parts = cut_decoder(graph)
+    assert parts is not None
+    front, ending = parts
+    decoder = Decoder(onnxruntime.InferenceSession(ending.data, providers=CPU), ending.windows)
+    return onnxruntime.InferenceSession(front, providers=CPU), decoder
+
+
+def frames_of(count: int) -> NDArray[np.float32]:
+    return np.random.default_rng(count).standard_normal((1, CHANNELS, count), np.float32)
+
+
+# Any graph with such an end.
+
+
+def test_the_two_parts_answer_as_the_whole_does() -> None:
+    graph, frames = build_decoder_graph(), frames_of(50)
+    front, decoder = parts_of(graph)
+    (whole,) = onnxruntime.InferenceSession(graph.SerializeToString(), providers=CPU).run(None, {"frames": frames})
+    assert decoder.sound(front.run(None, {"frames": frames}), 1).tobytes() == whole.tobytes()
+    assert decoder.windows.hop == HOP
+
+
+def test_no_sample_depends_on_a_frame_beyond_the_margin() -> None:
+    _, decoder = parts_of(build_decoder_graph())
+    frames, margin = frames_of(60), decoder.windows.margin
+    plain = decoder.sound([frames], 1)
+    for at in (0, 20, 59):
+        touched = frames.copy()
+        touched[:, :, at] += 1
+        (changed,) = np.nonzero(decoder.sound([touched], 1) != plain)
+        assert changed[0] // HOP >= at - margin
+        assert changed[-1] // HOP <= at + margin
+    assert margin <= 8  # it is near what the convolutions say, so windows overlap by little
+
+
+@pytest.mark.parametrize("speaker", [False, True])
+def test_windows_joined_are_the_whole(speaker: bool) -> None:
+    front, decoder = parts_of(build_decoder_graph(speaker=speaker))
+    frames = frames_of(4 * MIN_WINDOW + 3)
+    answers = front.run(None, {"frames": frames, **({"speaker": frames[:, :, :1]} if speaker else {})})
+    whole, joined = (decoder.sound(answers, hands) for hands in (1, 4))
+    assert np.allclose(joined, whole, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("frames", "hands", "runs"),
+    [(2 * MIN_WINDOW - 1, 8, 1), (2 * MIN_WINDOW, 8, 2), (2 * MIN_WINDOW, 1, 1), (10 * MIN_WINDOW, 4, 4)],
+)
+def test_a_window_is_never_short_and_there_are_no_more_than_threads(frames: int, hands: int, runs: int) -> None:
+    _, decoder = parts_of(build_decoder_graph())
+    counting = Counting(decoder.session)
+    replace(decoder, session=counting).sound([frames_of(frames)], hands)
+    assert len(counting.runs) == runs
+    assert sum(counting.runs) >= frames
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        build_graph(),
+        build_decoder_graph(stride=2),
+        build_decoder_graph(same=False),
+        build_decoder_graph(peeks=True),
+    ],
+    ids=["no decoder", "a stride", "frames lost at the ends", "an output of the insides"],
+)
+def test_another_end_is_not_cut_off(graph: ModelProto) -> None:
+    assert cut_decoder(graph) is None
+
+
+# The installed voice.
+
+
+@pytest.fixture(scope="module")
+def voice(piper_spec: ModelSpec) -> Voice:
+    """A voice whose lone calls take seven threads."""
+    return Voice.load(read_voice(piper_spec.path), HANDS, auto=True)
+
+
+@pytest.fixture(scope="module")
+def whole(piper_spec: ModelSpec) -> Voice:
+    """The voice uncut, on one thread."""
+    return Voice.load(read_voice(piper_spec.path), 1)
+
+
+@pytest.fixture
+def counted(voice: Voice) -> Iterator[tuple[PiperSession, Counting]]:
+    """A session over the voice, and what its decoder was asked."""
+    assert voice.decoder is not None
+    counting = Counting(voice.decoder.session)
+    session = PiperSession(replace(voice, decoder=replace(voice.decoder, session=counting)), Mode.OFFLINE)
+    yield session, counting
+    session.close()
+
+
+def sound_of(session: PiperSession, request: TaskRequest) -> bytes:
+    audio = session.run(request).audio
+    assert audio is not None
+    return audio.samples.tobytes()
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("count", "seed"), [(5, 0), (60, 1), (66, 2), (90, 3), (140, 4), (220, 5)])
+def test_speech_of_any_length_is_the_same_on_any_number_of_threads(
+    voice: Voice, whole: Voice, count: int, seed: int
+) -> None:
+    ids = next(voice.utterances(LONG, 1.0)).ids
+    ids = ids[:count] + ids[-2:]
+    delivery = Delivery(0.9, 0.667, 0.8, None, seed)
+    expected = whole.speak(ids, delivery, 0).tobytes()
+    assert voice.speak(ids, delivery, 0, alone=False).tobytes() == expected
+    for hands in (2, 3, HANDS):
+        assert replace(voice, hands=hands).speak(ids, delivery, 0).tobytes() == expected
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("text", "seed"), [(THREE, 0), (LONG, 7)])
+def test_a_request_sounds_the_same_alone_and_among_others(voice: Voice, whole: Voice, text: str, seed: int) -> None:
+    request = TaskRequest(text=text, seed=seed)
+    expected = sound_of(PiperSession(whole, Mode.OFFLINE), request)
+    session = PiperSession(voice, Mode.OFFLINE)
+    assert [
+        sound_of(session, replace(request, at_work=lambda: 1)),
+        sound_of(session, replace(request, at_work=lambda: 2)),
+    ] == [expected] * 2
+
+
+@pytest.mark.engine
+def test_the_threads_are_chosen_anew_for_each_sentence(counted: tuple[PiperSession, Counting]) -> None:
+    session, counting = counted
+    others = iter([1, 3, 1])
+    runs = []
+
+    def at_work() -> int:
+        runs.append(len(counting.runs))
+        return next(others)
+
+    session.run(TaskRequest(text=THREE, at_work=at_work))
+    first, second, third = (end - start for start, end in zip(runs, [*runs[1:], len(counting.runs)], strict=True))
+    assert second == 1
+    assert min(first, third) > 1
+
+
+@pytest.mark.engine
+def test_the_weights_are_held_once(piper_spec: ModelSpec, voice: Voice) -> None:
+    """Each weight is in one part of the graph alone."""
+    import onnx
+
+    from antiphon_adapters.piper.seeding import read_seeded
+
+    seeded = read_seeded(str(read_voice(piper_spec.path).graph), cut=True)
+    assert seeded.ending is not None
+    names = [
+        {it.name for it in onnx.load_from_string(data).graph.initializer if np.prod(it.dims) > 1}
+        for data in (seeded.data, seeded.ending.data)
+    ]
+    assert names[0].isdisjoint(names[1])
+    parts = len(seeded.data) + len(seeded.ending.data)
+    assert parts <= 1.01 * len(read_seeded(str(read_voice(piper_spec.path).graph)).data)
