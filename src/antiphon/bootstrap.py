@@ -43,6 +43,7 @@ from antiphon.runtime.process_codec import ProcessCodec
 from antiphon.runtime.serial import ServerState
 from antiphon.runtime.shutdown import Shutdown
 from antiphon.runtime.signals import StopSignals
+from antiphon.runtime.threads import with_threads
 from antiphon.runtime.wiring import EngineLimits, ResidencyLimits, RuntimePorts
 from antiphon.service.alignment import AlignmentService
 from antiphon.service.completion import require_presets
@@ -187,7 +188,7 @@ def assemble(
             raise ConfigError(f"{source}: models[{index}].{fault.message}") from fault
         if parallel_jobs:
             check_slots(registration.spec, max_slots_of)
-        runtime.add(isolated(registration, capability), capability)
+        runtime.add(isolated(with_threads(registration, capability), capability), capability)
     services = Services(
         models=ModelService(
             runtime,

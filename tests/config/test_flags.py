@@ -79,7 +79,7 @@ def written_default(field: str, schema: type[ServerConfig] | type[ModelConfig]) 
         "run_timeout_ms": "the server's",
         "load_timeout_ms": "the server's",
         "teardown_timeout_ms": "the server's",
-        "threads": "cores // slots",
+        "threads": "auto or cores // slots",
         "isolation": "the server's",
         "models_root": "none",
         "voice_dir": "none",

@@ -104,7 +104,8 @@ def test_a_model_keeps_every_field_that_it_is_given(load_model: Load, home: Path
         session_options={"nested": {"beams": [1, None, True]}},
         isolation=Isolation.THREAD,
     )
-    assert config.registrations() == (Registration(spec, lazy=True, busy_timeout_ms=0, isolation_asked=True),)
+    asked = Registration(spec, lazy=True, busy_timeout_ms=0, isolation_asked=True, threads_asked=True)
+    assert config.registrations() == (asked,)
 
 
 @pytest.mark.parametrize(("cores", "slots", "threads"), [(8, 1, 8), (8, 3, 2), (8, 8, 1), (2, 16, 1)])
@@ -116,6 +117,14 @@ def test_threads_left_out_are_the_cores_shared_among_the_slots(
         device="cpu", lazy_load=False, isolation=Isolation.THREAD, cores=cores, live=LiveLimits()
     )
     assert registration.spec.threads == threads
+
+
+def test_threads_auto_are_all_cores_whatever_the_slots(load_model: Load) -> None:
+    (model,) = load_model(parallel_jobs=True, slots=4, threads="auto").models
+    spec = model.to_registration(
+        device="cpu", lazy_load=False, isolation=Isolation.THREAD, cores=8, live=LiveLimits()
+    ).spec
+    assert (spec.threads, spec.auto_threads) == (8, True)
 
 
 def test_engines_run_in_processes_unless_the_server_or_the_model_says_otherwise(load: Load) -> None:
@@ -230,8 +239,10 @@ def test_a_server_field_of_another_type_or_range_is_refused(
         ("mode", "batch", "wanted one of offline, streaming; found 'batch'"),
         ("lazy", "yes", "wanted true or false; found 'yes'"),
         ("busy_timeout_ms", -1, "wanted whole milliseconds, 0 or more (0 = no bound); found -1"),
-        ("threads", 0, "wanted an integer from 1 to 1024; found 0"),
-        ("threads", True, "wanted an integer from 1 to 1024; found true"),
+        ("threads", 0, "wanted an integer from 1 to 1024, or auto; found 0"),
+        ("threads", True, "wanted an integer from 1 to 1024, or auto; found true"),
+        ("threads", 1.5, "wanted an integer from 1 to 1024, or auto; found 1.5"),
+        ("threads", "two", "wanted an integer from 1 to 1024, or auto; found 'two'"),
         ("load_options", [], "wanted an object of JSON values with finite numbers; found a list"),
         (
             "session_options",

@@ -31,6 +31,9 @@ from antiphon.vocabulary.terms import NO_TERMS
 
 MAX_ID_LENGTH = 200
 MAX_ALIASES = 64
+MAX_THREADS = 1024
+AUTO = "auto"
+_THREADS = f"an integer from 1 to {MAX_THREADS}, or {AUTO}"
 _ID = f"1 to {MAX_ID_LENGTH} printable characters, no space at either end, no empty, '.' or '..' part between slashes"
 _ALIASES = "a list of names like ids, each once and none the model's own"
 _PRESET_NAME = "the name of one of the voice_presets"
@@ -74,8 +77,8 @@ class ModelConfig(BaseModel):
     """One model as a configuration describes it.
 
     Units: `busy_timeout_ms` milliseconds, None takes the server's, 0 waits without bound; `threads` is intra-op threads
-    of one call. `path` is absolute once validated. An optional field may be null, which is the same as leaving it out;
-    `slots` may not.
+    of one call, "auto" all cores for one that is alone and one for each of several. `path` is absolute once validated.
+    An optional field may be null, which is the same as leaving it out; `slots` may not.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -95,7 +98,7 @@ class ModelConfig(BaseModel):
     run_timeout_ms: _OwnLimit = None
     load_timeout_ms: _OwnLimit = None
     teardown_timeout_ms: _OwnLimit = None
-    threads: int | None = Field(default=None, ge=1, le=1024, description="an integer from 1 to 1024")
+    threads: int | Literal["auto"] | None = Field(default=None, description=_THREADS)
     isolation: Isolation | None = Field(default=None, strict=False, description=f"one of {', '.join(Isolation)}")
     load_options: _Options = {}
     session_options: _Options = {}
@@ -128,6 +131,14 @@ class ModelConfig(BaseModel):
             taken.add(folded(alias))
         return value
 
+    @field_validator("threads", mode="before")
+    @classmethod
+    def _threads_are_a_number_or_auto(cls, value: object) -> object:
+        is_count = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_THREADS
+        if value is None or value == AUTO or is_count:
+            return value
+        raise ValueError(f"wanted {_THREADS}; found {shown(value)}")
+
     @field_validator("path")
     @classmethod
     def _path_exists(cls, value: str, info: ValidationInfo) -> str:
@@ -155,6 +166,8 @@ class ModelConfig(BaseModel):
         self, *, device: str, lazy_load: bool, isolation: Isolation, cores: int, live: LiveLimits
     ) -> Registration:
         """Complete this model with the server's defaults; `threads` left out is `cores` shared out among the slots."""
+        auto_threads = self.threads == AUTO
+        threads = self.threads if isinstance(self.threads, int) else max(1, cores // self.slots)
         spec = ModelSpec(
             id=self.id,
             family=self.family,
@@ -163,7 +176,8 @@ class ModelConfig(BaseModel):
             mode=self.mode,
             slots=self.slots,
             device=device,
-            threads=max(1, cores // self.slots) if self.threads is None else self.threads,
+            threads=cores if auto_threads else threads,
+            auto_threads=auto_threads,
             load_options=dict(self.load_options),
             session_options=dict(self.session_options),
             isolation=self.isolation or isolation,
@@ -183,6 +197,7 @@ class ModelConfig(BaseModel):
             default_voice_preset=self.default_voice_preset,
             default_request_options=NO_TERMS if defaults is None else defaults.terms(),
             isolation_asked=self.isolation is not None,
+            threads_asked=self.threads is not None,
         )
 
 

@@ -21,7 +21,10 @@ class EvidenceFile:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """One line of the list; `evidence` names the runs that it rests on, none for a test double."""
+    """One line of the list; `evidence` names the runs that it rests on, none for a test double.
+
+    `auto_threads`: answers were seen to be the same whatever `threads: auto` chooses.
+    """
 
     family: str
     device: str
@@ -29,6 +32,7 @@ class Audit:
     modes: frozenset[Mode]
     max_slots: int
     evidence: tuple[EvidenceFile, ...]
+    auto_threads: bool = False
 
     def covers(self, spec: ModelSpec) -> bool:
         """Whether this line speaks of the model."""
@@ -51,6 +55,7 @@ def audits() -> tuple[Audit, ...]:
             modes=frozenset(map(Mode, line["modes"])),
             max_slots=line["max_slots"],
             evidence=tuple(EvidenceFile(it["file"], it["sha256"]) for it in line["evidence"]),
+            auto_threads=line.get("threads") == "auto",
         )
         for line in table["audited"]
     )
@@ -59,6 +64,11 @@ def audits() -> tuple[Audit, ...]:
 def audited_slots(spec: ModelSpec) -> int:
     """The most slots that this model may use; 1 where no line covers it."""
     return max((audit.max_slots for audit in audits() if audit.covers(spec)), default=1)
+
+
+def audited_auto_threads(spec: ModelSpec) -> bool:
+    """Whether `threads: auto` is validated for this model, and so the default."""
+    return any(audit.auto_threads for audit in audits() if audit.covers(spec))
 
 
 def check_slots(spec: ModelSpec, max_slots_of: Callable[[ModelSpec], int] = audited_slots) -> None:

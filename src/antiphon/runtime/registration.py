@@ -22,6 +22,7 @@ from antiphon.runtime.owned import Told
 from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, require_slots, stage
 from antiphon.runtime.resident import Resident
 from antiphon.runtime.residents import Residents
+from antiphon.runtime.threads import with_threads
 from antiphon.vocabulary.errors import (
     AntiphonError,
     ConfigError,
@@ -65,15 +66,15 @@ class Registrar:
     async def inspect(self, registration: Registration, told: Told) -> tuple[Registration, Capability]:
         """Validate privately: nothing is known of the model afterwards. Raises InvalidRequest.
 
-        The registration comes back with the isolation that its engine needs. It reads files and no engine, so it needs
-        no process of its own. Who is `told` need not wait for one that hangs.
+        The registration comes back with the isolation and the threads that its engine needs. It reads files and no
+        engine, so it needs no process of its own. Who is `told` need not wait for one that hangs.
         """
         spec, limits = registration.spec, self._residents.limits_of(registration, told=told)
         host = self._inspector(spec)
         try:
             with limits.loading(host):
                 capability = await host.inspect()
-            registration = isolated(registration, capability)
+            registration = isolated(with_threads(registration, capability), capability)
         except ConfigError as fault:
             raise InvalidRequest(fault.message, param=fault.param or "path") from fault
         finally:
@@ -280,7 +281,8 @@ def _slots_at_fault() -> Iterator[None]:
 
 def _same_sessions(spec: ModelSpec, current: ModelSpec) -> bool:
     """Whether sessions are made of the same inputs: the count and the threads of a call say nothing of capacity."""
-    return replace(spec, slots=current.slots, threads=current.threads) == current
+    like = replace(spec, slots=current.slots, threads=current.threads, auto_threads=current.auto_threads)
+    return like == current
 
 
 def _same_weights(spec: ModelSpec, current: ModelSpec) -> bool:
