@@ -13,6 +13,7 @@ from antiphon.bench.material import CLIENTS, NOOP, SENTENCES, clips_of, speech_r
 from antiphon.bench.observation import observation
 from antiphon.bench.samples import Basis
 from antiphon.bench.sides import BareImports, DirectSide, ServerSide, ServerStart
+from antiphon.bench.threads_auto import threads_auto
 from antiphon.config import usable_cores
 from antiphon.packages import InstalledModel
 from antiphon.vocabulary.errors import AntiphonError
@@ -112,6 +113,7 @@ CASES: Mapping[str, Callable[[Lab], Case]] = {
     "isolation": isolation,
     "isolated-engines": isolated_engines,
     "worker-start": worker_start,
+    "threads-auto": threads_auto,
 }
 
 

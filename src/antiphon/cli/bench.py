@@ -24,6 +24,7 @@ class CaseName(StrEnum):
     ISOLATION = "isolation"
     ISOLATED_ENGINES = "isolated-engines"
     WORKER_START = "worker-start"
+    THREADS_AUTO = "threads-auto"
 
 
 def bench(

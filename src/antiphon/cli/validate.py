@@ -36,7 +36,7 @@ def validate(
     config: Annotated[Path | None, typer.Option(help="A configuration file that has the model.")] = None,
     family: Annotated[list[str] | None, typer.Option(metavar="MODULE:CLASS", help="One more model family.")] = None,
     mode: Annotated[list[Mode] | None, typer.Option(help="Only this mode; may be repeated.")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of one call, the same at every count.")] = 1,
+    threads: Annotated[str, typer.Option(help="Threads of one call at every count: a number, or auto.")] = "1",
     isolation: Annotated[Isolation, typer.Option(help="Where the engine runs.")] = Isolation.PROCESS,
     text: Annotated[list[str] | None, typer.Option(help="A text to speak instead of ours; repeat it.")] = None,
     audio: Annotated[

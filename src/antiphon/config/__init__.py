@@ -1,10 +1,11 @@
 """The server's configuration, from a file and flags to frozen values; it opens no model and knows no HTTP."""
 
 from antiphon.config.loading import build_config, load_config, model_registration
-from antiphon.config.schema import ModelConfig, ServerConfig, usable_cores
+from antiphon.config.schema import AUTO, ModelConfig, ServerConfig, usable_cores
 from antiphon.config.surroundings import Surroundings
 
 __all__ = [
+    "AUTO",
     "ModelConfig",
     "ServerConfig",
     "Surroundings",

@@ -61,8 +61,8 @@ def _key(spec: ModelSpec) -> str:
     except OSError:
         files = []
     options = [spec.load_options, spec.session_options]
-    threads = "auto" if spec.auto_threads else spec.threads
-    told = [spec.family, spec.path, spec.task, spec.mode, spec.device, spec.slots, threads, *options, *files]
+    how = [spec.device, spec.slots, spec.threads_setting]
+    told = [spec.family, spec.path, spec.task, spec.mode, *how, *options, *files]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 

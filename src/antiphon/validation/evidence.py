@@ -6,6 +6,7 @@
 import hashlib
 from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -59,7 +60,7 @@ class ModelFacts(_Part, frozen=True):
     family: str
     task: Task
     device: str
-    threads: int
+    threads: int | Literal["auto"]
     isolation: Isolation
     load_options: dict[str, object]
     session_options: dict[str, object]

@@ -116,7 +116,7 @@ def _model_facts(spec: ModelSpec, files: tuple[told.FileFact, ...]) -> told.Mode
         family=spec.family,
         task=spec.task,
         device=spec.device,
-        threads=spec.threads,
+        threads=spec.threads_setting,
         isolation=spec.isolation,
         load_options=dict(spec.load_options),
         session_options=dict(spec.session_options),

@@ -99,7 +99,7 @@ def _settings(spec: ModelSpec, mode: Mode, slots: int) -> dict[str, object]:
         "task": str(spec.task),
         "mode": str(mode),
         "slots": slots,
-        "threads": spec.threads,
+        "threads": spec.threads_setting,
         "load_options": dict(spec.load_options),
         "session_options": dict(spec.session_options),
     }

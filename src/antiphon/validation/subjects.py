@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from antiphon.bootstrap import inspect, installed_config
-from antiphon.config import load_config
+from antiphon.config import AUTO, load_config, usable_cores
 from antiphon.runtime.discovery import AdapterFinder
+from antiphon.runtime.threads import with_threads
 from antiphon.validation.errors import ValidationError
 from antiphon.validation.inputs import Material, hears
 from antiphon.validation.recordings import own_clips, spoken_clips
@@ -21,20 +22,25 @@ def find_subject(
     config: Path | None,
     models_root: Path,
     families: Sequence[str],
-    threads: int,
+    threads: str,
     isolation: Isolation,
 ) -> tuple[Subject, Capability]:
-    """A model of a configuration file, or an installed one, on one slot; raises ConfigError, ValidationError."""
+    """A model of a configuration file, or an installed one, on one slot; raises ConfigError, ValidationError.
+
+    `threads` is as in a configuration, "auto" or a number.
+    """
     settings = (
         installed_config(models_root, {}, parallel_jobs=False)
         if config is None
         else load_config(config, parallel_jobs=True)
     )
     registration = _of_id(settings.registrations(), model_id)
-    spec = replace(registration.spec, slots=1, threads=threads, isolation=isolation)
+    count, auto = (usable_cores(), True) if threads == AUTO else (_number(threads), False)
+    spec = replace(registration.spec, slots=1, threads=count, auto_threads=auto, isolation=isolation)
     if spec.device != "cpu":
         raise ValidationError(f"{model_id}: nothing but cpu is validated, and its device is {spec.device}")
     capability = inspect(AdapterFinder(families), replace(registration, spec=spec))
+    with_threads(replace(registration, spec=spec, threads_asked=True), capability)  # or it is refused
     return Subject(spec, tuple(families)), capability
 
 
@@ -46,6 +52,12 @@ def find_material(subject: Subject, texts: Sequence[str], audio: Sequence[Path],
     if not hears(subject.spec.task):
         return Material(texts=tuple(texts))
     return Material(clips=tuple(own_clips(audio) if audio else spoken_clips(models_root)))
+
+
+def _number(threads: str) -> int:
+    if threads.isdecimal() and int(threads):
+        return int(threads)
+    raise ValidationError(f"threads: wanted a number from 1, or {AUTO}; found {threads!r}")
 
 
 def _of_id(registrations: Sequence[Registration], model_id: str) -> Registration:

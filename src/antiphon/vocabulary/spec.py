@@ -32,6 +32,11 @@ class ModelSpec:
     isolation: Isolation = Isolation.THREAD
     auto_threads: bool = False
 
+    @property
+    def threads_setting(self) -> int | Literal["auto"]:
+        """The threads as a configuration has them."""
+        return "auto" if self.auto_threads else self.threads
+
 
 @dataclass(frozen=True, slots=True)
 class LiveLimits:
