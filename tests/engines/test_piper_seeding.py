@@ -75,7 +75,7 @@ def test_with_no_noise_a_seeded_voice_is_the_voice_itself(piper_spec: ModelSpec)
     seeded = read_seeded(str(path))
     ids = [1, 0, 20, 0, 59, 0, 24, 0, 27, 0, 100, 0, 10, 0, 2]
     size = 768 * len(ids)
-    ours = onnxruntime.InferenceSession(seeded.data, providers=CPU)
+    ours = onnxruntime.InferenceSession(seeded.graph, providers=CPU)
     theirs = onnxruntime.InferenceSession(str(path), providers=CPU)
     (seeded_sound,) = ours.run(None, {**feed_of(ids, 0.0, 0.0), **noise_feed(seeded.noise_inputs, 5, 0, size)})
     (plain_sound,) = theirs.run(None, feed_of(ids, 0.0, 0.0))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from antiphon.vocabulary.errors import LoadFailed
-from antiphon_adapters.piper.decoder import Ending, cut_decoder
+from antiphon_adapters.piper.cutting import Cut, cut_ending
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,18 +29,14 @@ NOISE_PER_ID = 768
 
 @dataclass(frozen=True, slots=True)
 class SeededGraph:
-    """A serialised graph and the names of its noise inputs; there are none when it draws no noise.
+    """A graph, serialised whole or in parts, and the names of its noise inputs; none when it draws no noise."""
 
-    Where `ending` was cut off, `data` answers what that takes.
-    """
-
-    data: bytes
+    graph: bytes | Cut
     noise_inputs: tuple[str, ...]
-    ending: Ending | None = None
 
 
 def read_seeded(path: str, *, cut: bool = False) -> SeededGraph:
-    """Read a voice's graph and move its noise to inputs; `cut`: with its decoder apart, if it can be told.
+    """Read a voice's graph and move its noise to inputs; `cut`: with its end apart, where that is possible.
 
     A graph without random nodes comes back as it is. Raises LoadFailed for a graph that draws in another way than
     standard `RandomNormalLike` nodes at its top level: its answers could not be repeated.
@@ -49,10 +45,8 @@ def read_seeded(path: str, *, cut: bool = False) -> SeededGraph:
 
     model = onnx.load(path)
     noise_inputs = move_noise_to_inputs(model)
-    parts = cut_decoder(model) if cut else None
-    if parts is None:
-        return SeededGraph(model.SerializeToString(), noise_inputs)
-    return SeededGraph(parts[0], noise_inputs, parts[1])
+    parts = cut_ending(model) if cut else None
+    return SeededGraph(parts or model.SerializeToString(), noise_inputs)
 
 
 def move_noise_to_inputs(model: "ModelProto") -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from antiphon.text.sentences import pieces
-from antiphon_adapters.piper.decoder import Decoder
+from antiphon_adapters.piper.ending import Ending, Stage
 from antiphon_adapters.piper.phonemes import MAX_IDS, Speller, Utterance, utterances
 from antiphon_adapters.piper.seeding import NOISE_PER_ID, noise_feed, read_seeded
 from antiphon_adapters.piper.voice_files import VoiceFiles
@@ -35,12 +35,12 @@ class Delivery:
 class Voice:
     """Immutable weights: its methods may run on several threads at once, and equal calls answer equal bytes.
 
-    Where there is a `decoder`, the graph is what comes before it, and `hands` threads may make the sound of one call.
+    Where there is an `ending`, the graph is what comes before it, and `hands` threads may run that for one call.
     """
 
     files: VoiceFiles
     graph: "InferenceSession"
-    decoder: Decoder | None
+    ending: Ending | None
     hands: int
     speller: Speller
     phonemes: frozenset[str]
@@ -56,14 +56,18 @@ class Voice:
         from piper.config import PiperConfig
 
         seeded = read_seeded(str(files.graph), cut=auto)
-        graph = _session(seeded.data, 1 if auto else threads)
-        ending = seeded.ending
-        decoder = None if ending is None else Decoder(_session(ending.data, 1), ending.windows)
+        ending = None
+        if isinstance(seeded.graph, bytes):
+            graph = _session(seeded.graph, 1 if auto else threads)
+        else:
+            graph = _session(seeded.graph.front, 1)
+            stages = (Stage(_session(stage.data, 1), stage.windows) for stage in seeded.graph.stages)
+            ending = Ending(seeded.graph.inputs, tuple(stages))
         config = PiperConfig.from_dict(json.loads(files.config.read_text(encoding="utf-8")))
         return cls(
             files=files,
             graph=graph,
-            decoder=decoder,
+            ending=ending,
             hands=threads,
             speller=PiperVoice(session=graph, config=config),
             phonemes=frozenset(config.phoneme_id_map),
@@ -93,8 +97,8 @@ class Voice:
         if delivery.speaker is not None:
             feed["sid"] = np.array([delivery.speaker], np.int64)
         answers = self.graph.run(None, feed)
-        if self.decoder is not None:
-            return self.decoder.sound(answers, self.hands if alone else 1)
+        if self.ending is not None:
+            return self.ending.sound(answers, self.hands if alone else 1)
         return np.asarray(answers[0], np.float32).reshape(-1)
 
 

@@ -1,4 +1,4 @@
-"""Builds graphs that end as a Piper voice does, in a decoder of convolutions, with few channels and random weights."""
+"""Builds graphs that end as a Piper voice does, in convolutions over frames, with few channels and random weights."""
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
@@ -7,17 +7,22 @@ CHANNELS = 4
 HOP = 4
 
 
-def build_decoder_graph(
-    *, stride: int = 1, same: bool = True, speaker: bool = False, peeks: bool = False
-) -> ModelProto:
-    """From `frames` [1, 4, n], times two, to `output` [1, 1, 1, 4 n].
+def build_ending_graph(*, stride: int = 1, same: bool = True, speaker: bool = False, peeks: bool = False) -> ModelProto:
+    """From `frames` [1, 4, n], whose order is turned twice, to `output` [1, 1, 1, 4 n].
 
     `stride` and `same` are of the first convolution, `speaker` adds an input [1, 4, 1] to what it gives, and with
-    `peeks` a second output is made of the decoder's insides.
+    `peeks` a second output is made of the insides.
     """
     random = np.random.default_rng(0)
     weights = {"two": np.array([2], np.float32), "three": np.array([3], np.float32)}
-    nodes = [helper.make_node("Mul", ["frames", "two"], ["scaled"])]
+    weights |= {name: np.array([at], np.int64) for name, at in (("first", 0), ("axis", 1), ("third", 2), ("fifth", 4))}
+    nodes = [
+        helper.make_node("Transpose", ["frames"], ["turned"], perm=[0, 2, 1]),
+        helper.make_node("Transpose", ["turned"], ["given"], perm=[0, 2, 1]),
+        helper.make_node("Slice", ["given", "first", "third", "axis", "axis"], ["low"]),
+        helper.make_node("Slice", ["given", "third", "fifth", "axis", "axis"], ["high"]),
+        helper.make_node("Concat", ["high", "low"], ["scaled"], axis=1),
+    ]
 
     def step(operator: str, inputs: list[str], output: str, **attributes: object) -> NodeProto:
         nodes.append(helper.make_node(operator, inputs, [output], **attributes))
@@ -43,7 +48,6 @@ def build_decoder_graph(
     step("Div", ["summed", "three"], "levelled")
     convolve("levelled", "closed", (1, CHANNELS, 3), pads=[1, 1])
     step("Tanh", ["closed"], "sound")
-    weights["axis"] = np.array([1], np.int64)
     step("Unsqueeze", ["sound", "axis"], "output")
     outputs = ["output"]
     if peeks:

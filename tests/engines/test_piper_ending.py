@@ -11,11 +11,13 @@ from onnx import ModelProto
 
 from antiphon.vocabulary.spec import ModelSpec
 from antiphon.vocabulary.tasks import Mode, TaskRequest
-from antiphon_adapters.piper.decoder import MIN_WINDOW, Decoder, cut_decoder
+from antiphon_adapters.piper.cutting import Cut, cut_ending
+from antiphon_adapters.piper.ending import MIN_WINDOW, Ending, Stage
+from antiphon_adapters.piper.seeding import read_seeded
 from antiphon_adapters.piper.session import PiperSession
 from antiphon_adapters.piper.voice import Delivery, Voice
 from antiphon_adapters.piper.voice_files import read_voice
-from tiny_decoder import CHANNELS, HOP, build_decoder_graph
+from tiny_ending import CHANNELS, HOP, build_ending_graph
 from tiny_piper import build_graph
 
 CPU = ["CPUExecutionProvider"]
@@ -36,16 +38,25 @@ class Counting:
     runs: list[int] = field(default_factory=list)
 
     def run(self, outputs: None, feed: dict[str, NDArray[np.float32]]) -> list[NDArray[np.float32]]:
-        self.runs.append(max(it.shape[-1] for it in feed.values()))
+        self.runs.append(max(it.shape[-1] for it in feed.values() if it.ndim))
         return self.session.run(outputs, feed)
 
 
-def parts_of(graph: ModelProto) -> tuple[onnxruntime.InferenceSession, Decoder]:
-    parts = cut_decoder(graph)
-    assert parts is not None
-    front, ending = parts
-    decoder = Decoder(onnxruntime.InferenceSession(ending.data, providers=CPU), ending.windows)
-    return onnxruntime.InferenceSession(front, providers=CPU), decoder
+def parts_of(graph: ModelProto) -> tuple[onnxruntime.InferenceSession, Ending]:
+    cut = cut_ending(graph)
+    assert cut is not None
+    front, *sessions = (
+        onnxruntime.InferenceSession(data, providers=CPU) for data in (cut.front, *(it.data for it in cut.stages))
+    )
+    stages = tuple(Stage(session, it.windows) for session, it in zip(sessions, cut.stages, strict=True))
+    return front, Ending(cut.inputs, stages)
+
+
+def counted_first(ending: Ending) -> tuple[Ending, Counting]:
+    """The ending with its first stage counted."""
+    first, *others = ending.stages
+    counting = Counting(first.session)
+    return replace(ending, stages=(replace(first, session=counting), *others)), counting
 
 
 def frames_of(count: int) -> NDArray[np.float32]:
@@ -55,22 +66,22 @@ def frames_of(count: int) -> NDArray[np.float32]:
 # Any graph with such an end.
 
 
-def test_the_two_parts_answer_as_the_whole_does() -> None:
-    graph, frames = build_decoder_graph(), frames_of(50)
-    front, decoder = parts_of(graph)
+def test_the_parts_answer_as_the_whole_does() -> None:
+    graph, frames = build_ending_graph(), frames_of(50)
+    front, ending = parts_of(graph)
     (whole,) = onnxruntime.InferenceSession(graph.SerializeToString(), providers=CPU).run(None, {"frames": frames})
-    assert decoder.sound(front.run(None, {"frames": frames}), 1).tobytes() == whole.tobytes()
-    assert decoder.windows.hop == HOP
+    assert ending.sound(front.run(None, {"frames": frames}), 1).tobytes() == whole.tobytes()
+    assert [it.windows.rate for it in ending.stages] == [HOP, HOP]
 
 
-def test_no_sample_depends_on_a_frame_beyond_the_margin() -> None:
-    _, decoder = parts_of(build_decoder_graph())
-    frames, margin = frames_of(60), decoder.windows.margin
-    plain = decoder.sound([frames], 1)
+def test_no_value_depends_on_a_frame_beyond_the_margin() -> None:
+    _, ending = parts_of(build_ending_graph())
+    frames, margin = frames_of(60), sum(it.windows.margin for it in ending.stages)
+    plain = ending.sound([frames], 1)
     for at in (0, 20, 59):
         touched = frames.copy()
         touched[:, :, at] += 1
-        (changed,) = np.nonzero(decoder.sound([touched], 1) != plain)
+        (changed,) = np.nonzero(ending.sound([touched], 1) != plain)
         assert changed[0] // HOP >= at - margin
         assert changed[-1] // HOP <= at + margin
     assert margin <= 8  # it is near what the convolutions say, so windows overlap by little
@@ -78,10 +89,10 @@ def test_no_sample_depends_on_a_frame_beyond_the_margin() -> None:
 
 @pytest.mark.parametrize("speaker", [False, True])
 def test_windows_joined_are_the_whole(speaker: bool) -> None:
-    front, decoder = parts_of(build_decoder_graph(speaker=speaker))
+    front, ending = parts_of(build_ending_graph(speaker=speaker))
     frames = frames_of(4 * MIN_WINDOW + 3)
     answers = front.run(None, {"frames": frames, **({"speaker": frames[:, :, :1]} if speaker else {})})
-    whole, joined = (decoder.sound(answers, hands) for hands in (1, 4))
+    whole, joined = (ending.sound(answers, hands) for hands in (1, 4))
     assert np.allclose(joined, whole, rtol=0, atol=1e-6)
 
 
@@ -90,9 +101,9 @@ def test_windows_joined_are_the_whole(speaker: bool) -> None:
     [(2 * MIN_WINDOW - 1, 8, 1), (2 * MIN_WINDOW, 8, 2), (2 * MIN_WINDOW, 1, 1), (10 * MIN_WINDOW, 4, 4)],
 )
 def test_a_window_is_never_short_and_there_are_no_more_than_threads(frames: int, hands: int, runs: int) -> None:
-    _, decoder = parts_of(build_decoder_graph())
-    counting = Counting(decoder.session)
-    replace(decoder, session=counting).sound([frames_of(frames)], hands)
+    _, ending = parts_of(build_ending_graph())
+    ending, counting = counted_first(ending)
+    ending.sound([frames_of(frames)], hands)
     assert len(counting.runs) == runs
     assert sum(counting.runs) >= frames
 
@@ -101,14 +112,14 @@ def test_a_window_is_never_short_and_there_are_no_more_than_threads(frames: int,
     "graph",
     [
         build_graph(),
-        build_decoder_graph(stride=2),
-        build_decoder_graph(same=False),
-        build_decoder_graph(peeks=True),
+        build_ending_graph(stride=2),
+        build_ending_graph(same=False),
+        build_ending_graph(peeks=True),
     ],
-    ids=["no decoder", "a stride", "frames lost at the ends", "an output of the insides"],
+    ids=["no convolution", "a stride", "frames lost at the ends", "an output of the insides"],
 )
 def test_another_end_is_not_cut_off(graph: ModelProto) -> None:
-    assert cut_decoder(graph) is None
+    assert cut_ending(graph) is None
 
 
 # The installed voice.
@@ -128,10 +139,10 @@ def whole(piper_spec: ModelSpec) -> Voice:
 
 @pytest.fixture
 def counted(voice: Voice) -> Iterator[tuple[PiperSession, Counting]]:
-    """A session over the voice, and what its decoder was asked."""
-    assert voice.decoder is not None
-    counting = Counting(voice.decoder.session)
-    session = PiperSession(replace(voice, decoder=replace(voice.decoder, session=counting)), Mode.OFFLINE)
+    """A session over the voice, and what the first stage of its ending was asked."""
+    assert voice.ending is not None
+    ending, counting = counted_first(voice.ending)
+    session = PiperSession(replace(voice, ending=ending), Mode.OFFLINE)
     yield session, counting
     session.close()
 
@@ -185,18 +196,9 @@ def test_the_threads_are_chosen_anew_for_each_sentence(counted: tuple[PiperSessi
 
 
 @pytest.mark.engine
-def test_the_weights_are_held_once(piper_spec: ModelSpec, voice: Voice) -> None:
-    """Each weight is in one part of the graph alone."""
-    import onnx
-
-    from antiphon_adapters.piper.seeding import read_seeded
-
-    seeded = read_seeded(str(read_voice(piper_spec.path).graph), cut=True)
-    assert seeded.ending is not None
-    names = [
-        {it.name for it in onnx.load_from_string(data).graph.initializer if np.prod(it.dims) > 1}
-        for data in (seeded.data, seeded.ending.data)
-    ]
-    assert names[0].isdisjoint(names[1])
-    parts = len(seeded.data) + len(seeded.ending.data)
-    assert parts <= 1.01 * len(read_seeded(str(read_voice(piper_spec.path).graph)).data)
+def test_the_weights_are_held_once(piper_spec: ModelSpec) -> None:
+    path = str(read_voice(piper_spec.path).graph)
+    whole, cut = (read_seeded(path, cut=cut).graph for cut in (False, True))
+    assert isinstance(whole, bytes)
+    assert isinstance(cut, Cut)
+    assert len(cut.front) + sum(len(stage.data) for stage in cut.stages) <= 1.01 * len(whole)
