@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from antiphon.vocabulary.tasks import TaskRequest
@@ -35,10 +35,9 @@ def append_event(
     folder: Path, step: str, revision: str, *, session: str | None = None, request: TaskRequest | None = None
 ) -> None:
     """Write one event at the log's end, whole: many threads and processes may append to one log."""
-    text, terms, at_work = (
-        (None, {}, None) if request is None else (request.text, _terms_of(request), request.at_work())
-    )
-    event = Event(time.monotonic(), os.getpid(), step, session, text, revision, terms, at_work)
+    event = Event(time.monotonic(), os.getpid(), step, session, None, revision)
+    if request is not None:
+        event = replace(event, request=request.text, terms=_terms_of(request), at_work=request.at_work())
     line = json.dumps(asdict(event)).encode() + b"\n"
     log = os.open(folder / FILE_NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
