@@ -82,8 +82,12 @@ class Assembly:
         limits = HttpLimits(
             config.max_request_body_bytes, config.max_text_chars, config.allowed_audio_roots, config.voice_dir
         )
-        access = AccessRules(config.api_keys, config.origins(), names)
-        return create_app(self.services, limits, access, config.speech_format, self.ledger)
+        return create_app(self.services, limits, self.access(names), config.speech_format, self.ledger)
+
+    def access(self, names: frozenset[str] | None = None) -> AccessRules:
+        """What is asked of callers."""
+        config = self.config
+        return AccessRules(config.api_keys, config.origins(), names, config.admin_keys)
 
     async def close(self) -> None:
         """End the installs, let the admitted work end, and free the models."""
@@ -260,7 +264,7 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
         bound, names = bind_as_allowed(config)
         opened.callback(bound.close)
         tls = tls_context(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
-        rules = HouseRules(config.api_keys, config.insecure)
+        rules = HouseRules(assembly.access().accepted_keys, config.insecure)
         side = SideListeners([make_listener(it.kind, it.options(), rules) for it in config.listeners])
         side.open()
         opened.callback(side.close)

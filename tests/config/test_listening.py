@@ -29,6 +29,49 @@ def test_keys_do_not_show_where_a_configuration_is_shown(load: Load) -> None:
     assert "a-secret" not in f"{config!r} {config}"
 
 
+@pytest.mark.parametrize("field", ["api_keys", "admin_keys"])
+def test_a_file_holds_one_key_a_line_beside_those_of_the_configuration(load: Load, home: Path, field: str) -> None:
+    (home / "keys.txt").write_text("# of the kitchen\n\n  first \r\nsecond")
+    config = load({field: ["own"], f"{field}_file": "keys.txt"})
+    assert getattr(config, field) == ("own", "first", "second")
+    assert "first" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", "holds none"),
+        (b"# nothing yet\n\n", "holds none"),
+        (b"good\ntwo words\n", "line 2 of"),
+        ("näive\n".encode(), "line 1 of"),
+        (b"a\0b\n", "line 1 of"),
+        (b"k" * 65537, "of at most 65536 bytes"),
+    ],
+)
+def test_a_file_without_keys_is_refused_and_not_repeated(
+    load: Load, refusal: Refusal, home: Path, content: bytes, fault: str
+) -> None:
+    (home / "keys.txt").write_bytes(content)
+    line = refusal(load, {"api_keys_file": "keys.txt"})
+    assert line.startswith("server.json: api_keys_file: wanted a file with one key a line") or "line" in fault
+    assert fault in line
+    assert not any(secret in line for secret in ("good", "two words", "ve\n", "kkk"))
+
+
+def test_a_file_of_keys_that_is_none_is_refused(load: Load, refusal: Refusal, home: Path) -> None:
+    assert refusal(load, {"admin_keys_file": "none"}).startswith(
+        "server.json: admin_keys_file: wanted an existing file"
+    )
+    assert refusal(load, {"admin_keys_file": "models"}).endswith("cannot be read: Is a directory")
+    assert refusal(load, {}, api_keys_file=str(home)).startswith("--api-keys-file: wanted a file with one key a line")
+
+
+def test_a_key_of_a_listener_does_not_show(load: Load) -> None:
+    config = load({"listeners": [{"kind": "wyoming", "api_key": "a-secret"}]})
+    assert config.listeners[0].options() == {"api_key": "a-secret"}
+    assert "a-secret" not in repr(config)
+
+
 @pytest.mark.parametrize(
     ("written", "origins"),
     [

@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse
 
 from antiphon.http.access import AccessRules, install_access, local_names
 from antiphon.http.envelope import install
+from antiphon.http.keys import KeyRing
 
 KEYS = ("first-key", "second-key")
 LOCAL = frozenset({"localhost", "mybox"})
@@ -91,6 +92,23 @@ def test_a_stranger_does_not_learn_what_is_there(method, path):
 
 def test_health_is_open():
     assert Site(AccessRules(KEYS)).ask("GET", "/health").status_code == 200
+
+
+def test_an_admin_key_opens_what_an_ordinary_one_does():
+    rules = AccessRules(KEYS, admin_keys=("of-the-admin",))
+    assert Site(rules).ask(headers=key("Bearer of-the-admin")).text == "done"
+    assert Site(rules).ask(headers=key("Bearer second-key")).text == "done"
+    assert refused(Site(rules).ask(headers=key("Bearer wrong")), 401, "authentication_error")
+
+
+def test_admin_keys_alone_ask_nobody_for_a_key_but_management():
+    assert Site(AccessRules(admin_keys=("of-the-admin",))).ask(headers=key("Bearer wrong")).text == "done"
+
+
+def test_rules_and_key_rings_do_not_show_their_keys():
+    rules = AccessRules(KEYS, admin_keys=("of-the-admin",))
+    shown = f"{rules!r} {KeyRing(rules.accepted_keys)!r} {Site(rules).app.user_middleware!r}"
+    assert not any(secret in shown for secret in rules.accepted_keys)
 
 
 def test_a_stranger_is_refused_before_a_byte_of_the_body_is_read():

@@ -3,17 +3,27 @@
 import json
 
 import httpx
+import psutil
 import pytest
 
 from refusals import assert_refused
 from server_process import HANG_GUARD_S, antiphon, error_lines, running_server
 
-KEY = "the-key-of-this-test"
+KEY, ADMIN = "the-key-of-this-test", "the-admin-key-of-this-test"
 MANAGEMENT = [
     ("/v1/models/load", {"id": "m"}),
     ("/v1/models/unload", {"id": "m"}),
     ("/v1/tasks/unload_models", {"model_ids": ["m"]}),
     ("/v1/tasks/unload_all_models", {}),
+]
+UI = [
+    ("GET", "/v1/ui/models_root"),
+    ("POST", "/v1/ui/models_root"),
+    ("GET", "/v1/ui/packages"),
+    ("GET", "/v1/ui/packages/nobody/status"),
+    ("POST", "/v1/ui/packages/install"),
+    ("POST", "/v1/ui/packages/stop"),
+    ("POST", "/v1/ui/packages/remove"),
 ]
 NO_KEY = [{}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {KEY}"}, {"api-key": KEY}]
 SPEECH = {"model": "m", "input": "x"}
@@ -74,6 +84,104 @@ def test_nobody_manages_with_what_a_page_can_send_without_asking(guarded, path, 
 @pytest.mark.parametrize(("path", "body"), MANAGEMENT)
 def test_nobody_manages_where_that_is_off(serial_server, path, body):
     assert_refused(serial_server.client.post(path, json=body), 403)
+
+
+def test_nobody_unloads_in_a_loop(guarded):
+    _, client = guarded
+    for _ in range(20):
+        for path, body in MANAGEMENT[1:]:
+            assert_refused(client.post(path, json=body), 401)
+            assert_refused(client.post(path, content=json.dumps(body), headers={"content-type": "text/plain"}), 401)
+            plain = {**bearer(KEY), "content-type": "text/plain"}
+            refused = client.post(path, content=json.dumps(body), headers=plain)
+            assert_refused(refused, 415, code="unsupported_media_type")
+    assert client.get("/v1/models/m", headers=bearer(KEY)).json()["loaded"] is True
+
+
+@pytest.fixture(scope="module")
+def administered(tmp_path_factory):
+    """A server whose management asks for an admin key, of a file; ordinary keys come from one, too."""
+    folder = tmp_path_factory.mktemp("administered")
+    (folder / "admins").write_text(f"# one of us\n{ADMIN}\n")
+    (folder / "callers").write_text(f"{KEY}\n")
+    settings = config(folder, host="0.0.0.0", api_keys_file="callers", lazy_load=True)
+    keys = {"ANTIPHON_ADMIN_KEYS": "of-the-environment"}
+    with running_server(folder, settings, "--admin-keys-file", "admins", env=keys) as server, httpx.Client() as client:
+        client.base_url, client.timeout = server.url.replace("0.0.0.0", "127.0.0.1"), HANG_GUARD_S
+        yield server, client
+
+
+EVERY_MANAGEMENT = [*(("POST", path) for path, _ in MANAGEMENT), *UI]
+
+
+@pytest.mark.parametrize(("method", "path"), EVERY_MANAGEMENT)
+def test_management_asks_for_an_admin_key_before_all_else(administered, method, path):
+    _, client = administered
+    broken = {"content": b"{", "headers": {"content-type": "text/plain"}}
+    assert_refused(client.request(method, path, **broken), 401)
+
+    ordinary = {**broken, "headers": {**broken["headers"], **bearer(KEY)}}
+    refusal = assert_refused(client.request(method, path, **ordinary), 403)
+
+    assert refusal.type == "permission_error"
+    assert "admin key" in refusal.message
+    assert KEY not in refusal.message
+
+
+@pytest.mark.parametrize("path", ["/v1//models/unload", "/v1///models/unload"])
+def test_another_spelling_of_the_path_asks_for_the_same_key(administered, path):
+    _, client = administered
+    assert_refused(client.post(path, json={"id": "nobody"}, headers=bearer(KEY)), 403)
+
+
+@pytest.mark.parametrize("key", [ADMIN, "of-the-environment"], ids=["file", "environment"])
+def test_an_admin_key_manages_and_calls(administered, key):
+    _, client = administered
+    assert client.post("/v1/models/load", json={"id": "m"}, headers=bearer(key)).json() == {"id": "m", "loaded": True}
+    assert client.post("/v1/audio/speech", json=SPEECH, headers=bearer(key)).status_code == 200
+    assert client.get("/v1/ui/packages", headers=bearer(key)).status_code == 200
+
+
+def test_an_ordinary_key_still_calls(administered):
+    _, client = administered
+    assert client.post("/v1/audio/speech", json=SPEECH, headers=bearer(KEY)).status_code == 200
+
+
+def test_keys_of_files_and_of_the_environment_stand_in_no_log_and_no_list_of_processes(administered):
+    server, _ = administered
+    told = server.log.read_text() + " ".join(psutil.Process(server.process.pid).cmdline())
+    assert not any(secret in told for secret in (KEY, ADMIN, "of-the-environment"))
+
+
+def test_engines_do_not_inherit_the_keys_of_the_environment(tmp_path):
+    settings = config(tmp_path, isolation="process", lazy_load=True)
+    keys = {"ANTIPHON_API_KEYS": KEY, "ANTIPHON_ADMIN_KEYS": ADMIN}
+    with running_server(tmp_path, settings, env=keys) as server:
+        assert httpx.post(f"{server.url}/v1/audio/speech", json=SPEECH, headers=bearer(KEY)).status_code == 200
+        workers = psutil.Process(server.process.pid).children(recursive=True)
+        assert workers
+        for worker in workers:
+            assert not keys.keys() & worker.environ().keys()
+
+
+def test_admin_keys_alone_guard_management_and_nothing_else(tmp_path):
+    with running_server(tmp_path, config(tmp_path, admin_keys=[ADMIN], lazy_load=True)) as server:
+        unload = f"{server.url}/v1/models/unload"
+        assert httpx.post(f"{server.url}/v1/audio/speech", json=SPEECH).status_code == 200
+        refused = httpx.post(unload, json={"id": "m"})
+        assert_refused(refused, 401)
+        assert refused.headers["www-authenticate"] == "Bearer"
+        assert httpx.post(unload, json={"id": "m"}, headers=bearer(ADMIN)).status_code == 200
+
+
+def test_admin_keys_alone_do_not_let_a_server_listen_beyond_this_machine(tmp_path):
+    assert "no API key is set" in refused_at_start(tmp_path, host="0.0.0.0", admin_keys=[ADMIN])
+
+
+def test_an_admin_key_does_not_manage_where_management_is_off(tmp_path):
+    with running_server(tmp_path, config(tmp_path, ui_management=False, admin_keys=[ADMIN], models=[])) as server:
+        for headers in ({}, bearer(ADMIN)):
+            assert_refused(httpx.post(f"{server.url}/v1/models/unload", json={"id": "m"}, headers=headers), 403)
 
 
 def test_health_answers_without_a_key(guarded):

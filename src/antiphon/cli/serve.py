@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from antiphon.bootstrap import Assembly
 
 _FLAGS = "Configuration (each wins over the file)"
-_KEYS_VARIABLE = "ANTIPHON_API_KEYS"
+_KEYS_VARIABLE, _ADMIN_KEYS_VARIABLE = "ANTIPHON_API_KEYS", "ANTIPHON_ADMIN_KEYS"
 _LOGGED_BODY_BYTES = 2000
 
 
@@ -62,7 +63,15 @@ def serve(
         typer.Option(
             metavar="KEY",
             help="A key that clients must send; may be given several times. Other users of the machine can see flags: "
-            f"better is the environment, {_KEYS_VARIABLE}=KEY,KEY.",
+            f"better is the environment, {_KEYS_VARIABLE}=KEY,KEY, or a file.",
+            rich_help_panel=_FLAGS,
+        ),
+    ] = None,
+    api_keys_file: Annotated[Path | None, typer.Option(help="One key a line.", rich_help_panel=_FLAGS)] = None,
+    admin_keys_file: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"Keys that management asks for, one a line; or in the environment, {_ADMIN_KEYS_VARIABLE}=KEY,KEY.",
             rich_help_panel=_FLAGS,
         ),
     ] = None,
@@ -120,7 +129,10 @@ def serve(
         "models_root": None if models_root is None else str(models_root),
         "voice_dir": None if voice_dir is None else str(voice_dir),
         "allowed_audio_roots": [str(root) for root in allowed_audio_roots] if allowed_audio_roots else None,
-        "api_keys": api_key or _keys_of_the_environment(),
+        "api_keys": _keys_of_the_environment(_KEYS_VARIABLE, api_key),
+        "admin_keys": _keys_of_the_environment(_ADMIN_KEYS_VARIABLE),
+        "api_keys_file": None if api_keys_file is None else str(api_keys_file),
+        "admin_keys_file": None if admin_keys_file is None else str(admin_keys_file),
         "insecure": insecure,
         "cors_origins": cors_origins,
         "tls_cert": None if tls_cert is None else str(tls_cert),
@@ -153,9 +165,12 @@ def serve(
             runner.run(serve_assembly(assembly, announce, signals))
 
 
-def _keys_of_the_environment() -> list[str] | None:
-    keys = [key.strip() for key in os.environ.get(_KEYS_VARIABLE, "").split(",")]
-    return [key for key in keys if key] or None
+def _keys_of_the_environment(variable: str, in_flags: Sequence[str] | None = None) -> list[str] | None:
+    """Take the variable's keys, unless flags bring some; it is gone afterwards: no engine's process inherits it."""
+    from antiphon.config.keys import listed_keys
+
+    keys = listed_keys(os.environ.pop(variable, ""))
+    return list(in_flags or keys) or None
 
 
 def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":

@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -67,14 +68,21 @@ def _parse_toml(text: str, source: str) -> dict[str, object]:
         raise ConfigError(f"{source}: is not valid TOML: {error}{_toml_line(text, error)}") from error
 
 
+_TOML_NAME = re.compile(r"\s*(?P<name>[A-Za-z0-9_.-]+)\s*=|\s*(?P<table>\[[A-Za-z0-9_.\[\] -]+\])\s*")
+
+
 def _toml_line(text: str, error: BaseException) -> str:
-    """Quote the line at fault: tomllib tells where a duplicate key stands, but not its name."""
+    """Quote the name in the line at fault: tomllib tells where a duplicate stands, but not what it is.
+
+    The value is not quoted: it may be a secret.
+    """
     _, found, place = str(error).rpartition("at line ")
     number = place.partition(",")[0]
     lines = text.split("\n")
     if not found or not number.isdecimal() or not 1 <= int(number) <= len(lines):
         return ""
-    return f": {shown(lines[int(number) - 1].strip())}"
+    name = _TOML_NAME.match(lines[int(number) - 1])
+    return f": {shown(name['name'] or name['table'])}" if name else ""
 
 
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:

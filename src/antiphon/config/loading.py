@@ -1,7 +1,7 @@
 """From a file and flags to a `ServerConfig`, or to one line that says what to mend."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from antiphon.config.files import read_object
+from antiphon.config.keys import read_keys
 from antiphon.config.schema import (
     ListenerConfig,
     LiveIngestConfig,
@@ -72,7 +73,16 @@ def model_registration(
 
 def _from_working_folder(name: str, value: object) -> object:
     match name, value:
-        case "models_root" | "voice_dir" | "allowed_audio_roots" | "tls_cert" | "tls_key", str() | Path():
+        case (
+            "models_root"
+            | "voice_dir"
+            | "allowed_audio_roots"
+            | "tls_cert"
+            | "tls_key"
+            | "api_keys_file"
+            | "admin_keys_file",
+            str() | Path(),
+        ):
             return str(Path.cwd() / value)
         case "allowed_audio_roots", list() | tuple():
             return [_from_working_folder(name, root) for root in value]
@@ -84,14 +94,29 @@ def _validated(
     data: Mapping[str, object], source: str, surroundings: Surroundings, flags: Mapping[str, object]
 ) -> ServerConfig:
     _refuse_shared_names(data.get("models"), source)
+
+    def subject(place: tuple[int | str, ...]) -> str:
+        return _flag(str(place[0])) if place[0] in flags else f"{source}: {shown_place(place)}"
+
     try:
-        return ServerConfig.model_validate(dict(data), context=surroundings)
+        config = ServerConfig.model_validate(dict(data), context=surroundings)
     except ValidationError as error:
         fault = _first(error)
-        place = _told(fault["loc"])
-        subject = _flag(str(place[0])) if place[0] in flags else f"{source}: {shown_place(place)}"
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        raise ConfigError(f"{subject}: {_explained(fault)}{more}") from error
+        raise ConfigError(f"{subject(_told(fault['loc']))}: {_explained(fault)}{more}") from error
+    return _with_keys_of_files(config, subject)
+
+
+def _with_keys_of_files(config: ServerConfig, subject: Callable[[tuple[int | str, ...]], str]) -> ServerConfig:
+    files = {"api_keys": config.api_keys_file, "admin_keys": config.admin_keys_file}
+    given = {"api_keys": config.api_keys, "admin_keys": config.admin_keys}
+    for field, file in files.items():
+        if file is not None:
+            try:
+                given[field] = (*given[field], *read_keys(Path(file)))
+            except ValueError as error:
+                raise ConfigError(f"{subject((f'{field}_file',))}: {error}") from error
+    return config.model_copy(update=given)
 
 
 def _told(place: tuple[int | str, ...]) -> tuple[int | str, ...]:
@@ -106,7 +131,11 @@ def _told(place: tuple[int | str, ...]) -> tuple[int | str, ...]:
 
 
 def _flag(field: str) -> str:
-    return "--api-key" if field == "api_keys" else f"--{field.replace('_', '-')}"
+    return _OTHER_NAMES.get(field) or f"--{field.replace('_', '-')}"
+
+
+_OTHER_NAMES = {"api_keys": "--api-key", "admin_keys": "ANTIPHON_ADMIN_KEYS"}
+"""What brings a field that has no flag of its name."""
 
 
 def _first(error: ValidationError) -> ErrorDetails:
@@ -141,7 +170,8 @@ def _names(model: object) -> Iterator[tuple[str, str]]:
 
 def _explained(fault: ErrorDetails) -> str:
     schema, wanted = _described(fault["loc"])
-    found = "" if fault["loc"][0] == "api_keys" else f"; found {shown(fault['input'])}"  # a secret is never repeated
+    is_secret = fault["loc"][0] in ("api_keys", "admin_keys")
+    found = "" if is_secret else f"; found {shown(fault['input'])}"
     match fault["type"]:
         case "extra_forbidden":
             return unknown_field(str(fault["loc"][-1]), schema.model_fields)

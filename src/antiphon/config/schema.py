@@ -6,11 +6,13 @@ Each field's description ends the sentence "wanted ..." of the error that refuse
 import os
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from antiphon.config.keys import is_key
 from antiphon.config.paths import absolute_path, existing_path, folder_path
 from antiphon.config.surroundings import surroundings_of
 from antiphon.config.voices import (
@@ -39,6 +41,7 @@ _ALIASES = "a list of names like ids, each once and none the model's own"
 _PRESET_NAME = "the name of one of the voice_presets"
 _LIVE = "an object with limits of live audio"
 _KEYS = "a list of API keys, each of 1 or more visible ASCII characters"
+_KEYS_FILE = "the path of a file with one key a line"
 _ORIGINS = "'', '*', or origins like https://example.org with commas between them"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/,*]+")
 _LARGEST = 2**53 - 1
@@ -51,6 +54,7 @@ _Limit = Annotated[int, Field(ge=0, le=_LARGEST, description=_LIMIT)]
 _OwnLimit = Annotated[int | None, Field(ge=0, le=_LARGEST, description=_LIMIT)]
 _Count = Annotated[int, Field(ge=0, le=_LARGEST, description="an integer, 0 or more (0 = off)")]
 _Switch = Annotated[bool, Field(description="true or false")]
+_Keys = Annotated[tuple[str, ...], Field(strict=False, repr=False, description=_KEYS)]
 _Options = Annotated[Options, Field(description=OPTIONS)]
 
 
@@ -214,6 +218,10 @@ class ListenerConfig(BaseModel):
     def _path_is_absolute(cls, value: str | None, info: ValidationInfo) -> str | None:
         return None if value is None else absolute_path(surroundings_of(info).base, value)
 
+    def __repr_args__(self) -> Iterable[tuple[str | None, object]]:
+        """Not its options, among which may be a key."""
+        return [("kind", self.kind), ("path", self.path)]
+
     def options(self) -> dict[str, object]:
         """What the listener is made with: everything but its kind."""
         return self.model_dump(exclude={"kind"}, exclude_none=True)
@@ -222,10 +230,11 @@ class ListenerConfig(BaseModel):
 class ServerConfig(BaseModel):
     """A whole configuration, validated; its paths are absolute and its model ids unique.
 
-    Units: last in each name. `port` 0 takes any free port; `busy_timeout_ms` 0 waits without bound.
+    Units: last in each name. `port` 0 takes any free port; `busy_timeout_ms` 0 waits without bound. Once loaded,
+    `api_keys` and `admin_keys` include those of their files.
     """
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
 
     host: str = Field(default="127.0.0.1", pattern=r"^[!-~]+$", description="a host name or an address")
     port: int = Field(default=8080, ge=0, le=65535, description="an integer from 0 to 65535 (0 = any free port)")
@@ -251,7 +260,10 @@ class ServerConfig(BaseModel):
     models_root: str | None = Field(default=None, description="the path of a folder")
     voice_dir: str | None = Field(default=None, description="the path of an existing folder")
     allowed_audio_roots: tuple[str, ...] = Field(default=(), strict=False, description="a list of existing folders")
-    api_keys: tuple[str, ...] = Field(default=(), strict=False, repr=False, description=_KEYS)
+    api_keys_file: str | None = Field(default=None, description=_KEYS_FILE)
+    admin_keys_file: str | None = Field(default=None, description=_KEYS_FILE)
+    api_keys: _Keys = ()
+    admin_keys: _Keys = ()
     insecure: _Switch = False
     cors_origins: str = Field(default="", description=_ORIGINS)
     tls_cert: str | None = Field(default=None, description="the path of a certificate in PEM form")
@@ -283,10 +295,15 @@ class ServerConfig(BaseModel):
     def _audio_roots_are_folders(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         return tuple(folder_path(surroundings_of(info).base, root, must_exist=True) for root in value)
 
-    @field_validator("api_keys")
+    @field_validator("api_keys_file", "admin_keys_file")
+    @classmethod
+    def _keys_files_exist(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else existing_path(surroundings_of(info).base, value)
+
+    @field_validator("api_keys", "admin_keys")
     @classmethod
     def _keys_fit_a_header(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(key and key.isascii() and key.isprintable() and " " not in key for key in value):
+        if not all(is_key(key) for key in value):
             raise ValueError(f"wanted {_KEYS}")  # it is never said what was found
         return value
 

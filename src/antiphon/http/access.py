@@ -1,9 +1,8 @@
-"""Who may call: API keys, and what web pages may do. It knows headers and addresses; no route and no model."""
+"""Who may call: with a key, and from which web pages. It knows headers and addresses; no model, and one route."""
 
-import hmac
 import re
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 
 from fastapi import FastAPI
@@ -13,18 +12,16 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from antiphon.http.envelope import error_response
+from antiphon.http.keys import KeyRing, values
 from antiphon.vocabulary.errors import Forbidden, Unauthenticated
 
-OPEN_PATH = "/health"
+OPEN_PATHS = frozenset({"/health", "/health/ready"})
 """What is answered without a key: whoever watches over the server has none."""
 
 ANY_ORIGIN = "*"
 
 SUBPROTOCOL = "realtime"
 """What a WebSocket speaks that names its protocol: a browser that names one must be told that it is taken."""
-
-_KEY_SUBPROTOCOL = "openai-insecure-api-key."
-"""What OpenAI's clients in browsers put before their key, among the subprotocols: pages cannot set a header there."""
 
 _AUTHORITY = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]*)?")
 _WEB_ORIGIN = re.compile(r"https?://(?P<authority>[^/]+)")
@@ -34,13 +31,20 @@ _WEB_ORIGIN = re.compile(r"https?://(?P<authority>[^/]+)")
 class AccessRules:
     """What is asked of a caller.
 
-    Without `api_keys` no key is asked for. `cors_origins` are the origins whose pages may call and read the answers.
-    `local_names` are the names under which a server that only this machine can reach is addressed; None asks for none.
+    Without `api_keys` no key is asked for but by management, which asks for one of the `admin_keys`, if there are any.
+    `cors_origins` are the origins whose pages may call and read the answers. `local_names` are the names under which a
+    server that only this machine can reach is addressed; None asks for none.
     """
 
-    api_keys: tuple[str, ...] = ()
+    api_keys: tuple[str, ...] = field(default=(), repr=False)
     cors_origins: tuple[str, ...] = ()
     local_names: frozenset[str] | None = None
+    admin_keys: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def accepted_keys(self) -> tuple[str, ...]:
+        """The keys of which a caller must bring one, if there are any: an admin key is an API key, too."""
+        return (*self.api_keys, *self.admin_keys) if self.api_keys else ()
 
 
 def local_names(host: str, address: str) -> frozenset[str] | None:
@@ -58,8 +62,8 @@ def agreed_subprotocol(scope: Scope) -> str | None:
 
 def install_access(app: FastAPI, rules: AccessRules) -> None:
     """Ask this of every request, before its body is read and before its route is looked for."""
-    if rules.api_keys:
-        app.add_middleware(RequireKey, keys=rules.api_keys)
+    if rules.accepted_keys:
+        app.add_middleware(RequireKey, keys=KeyRing(rules.accepted_keys))
     if rules.cors_origins:  # around the key: a preflight never has one, and a page must be able to read a refusal
         app.add_middleware(
             _Cors,
@@ -73,27 +77,21 @@ def install_access(app: FastAPI, rules: AccessRules) -> None:
 
 
 class RequireKey:
-    """ASGI middleware: without one of the keys, as `Authorization: Bearer KEY`, nothing but `OPEN_PATH` is answered.
+    """ASGI middleware: without one of the keys, as `Authorization: Bearer KEY`, nothing but `OPEN_PATHS` is answered.
 
     A WebSocket may bring it as a subprotocol, too.
     """
 
-    def __init__(self, app: ASGIApp, keys: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, keys: KeyRing) -> None:
         self._app = app
-        self._keys = [key.encode() for key in keys]
+        self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or scope["path"] == OPEN_PATH or self._admits(scope):
+        if scope["type"] == "lifespan" or scope["path"] in OPEN_PATHS or self._keys.opens_for(scope):
             await self._app(scope, receive, send)
         else:
             refusal = Unauthenticated("an API key of this server is wanted, as `Authorization: Bearer KEY`")
             await error_response(refusal)(scope, receive, send)
-
-    def _admits(self, scope: Scope) -> bool:
-        """Compare with every key, whichever is right: the time that it takes tells nothing of them."""
-        token = _bearer_token(scope) or _subprotocol_token(scope)
-        matches = [hmac.compare_digest(token, key) for key in self._keys]
-        return any(matches)
 
 
 class RefuseForeignPages:
@@ -122,10 +120,10 @@ class RefuseForeignPages:
         is_local = self._names is not None
         if not is_local and scope["type"] != "websocket":
             return None
-        hosts = [host.decode("latin-1").lower() for host in _values(scope, b"host")]
+        hosts = [host.decode("latin-1").lower() for host in values(scope, b"host")]
         if is_local and not all(self._is_local(host) for host in hosts):
             return Forbidden("this server is only called by a name of its own machine, such as localhost")
-        if not all(self._is_welcome(origin.decode("latin-1"), hosts) for origin in _values(scope, b"origin")):
+        if not all(self._is_welcome(origin.decode("latin-1"), hosts) for origin in values(scope, b"origin")):
             return Forbidden("pages of this origin may not call this server; cors_origins lists those that may")
         return None
 
@@ -157,21 +155,6 @@ class _Cors(CORSMiddleware):
         return error_response(
             Forbidden("pages of this origin may not send such a request; cors_origins lists those that may")
         )
-
-
-def _values(scope: Scope, name: bytes) -> Iterator[bytes]:
-    """What the header holds, each time that it stands there; Starlette's Headers takes several times as long."""
-    return (value for key, value in scope["headers"] if key == name)
-
-
-def _bearer_token(scope: Scope) -> bytes:
-    scheme, _, token = next(_values(scope, b"authorization"), b"").partition(b" ")
-    return token.strip() if scheme.lower() == b"bearer" else b""
-
-
-def _subprotocol_token(scope: Scope) -> bytes:
-    offers = (offer for offer in scope.get("subprotocols", ()) if offer.startswith(_KEY_SUBPROTOCOL))
-    return next(offers, "").removeprefix(_KEY_SUBPROTOCOL).encode()
 
 
 def _is_loopback(address: str) -> bool:

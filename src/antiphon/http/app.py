@@ -10,6 +10,7 @@ from antiphon.http.base_url import JoinBaseUrl
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import ERROR_SCHEMA, install
 from antiphon.http.fields import VoiceSources
+from antiphon.http.keys import KeyRing, ManagementDoor
 from antiphon.http.ledger import RequestLedger
 from antiphon.http.routes.alignments import add_alignment_routes
 from antiphon.http.routes.live import add_live_routes
@@ -97,8 +98,9 @@ def create_app(
     add_task_routes(app.router, services.tasks, body_bytes, TaskSources(roots, voices))
     add_model_routes(app.router, services.models)
     add_voice_routes(app.router, services.voices)
-    add_management_routes(app.router, services.models)
-    add_package_routes(app.router, services.models, services.packages)
+    door = ManagementDoor(services.models, KeyRing(access.admin_keys), KeyRing(access.api_keys))
+    add_management_routes(app.router, services.models, door)
+    add_package_routes(app.router, services.models, services.packages, door)
     add_metrics_route(app.router, services.metrics)
     install(app)
     app.add_middleware(JoinBaseUrl)

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from antiphon.http.bodies import read_json
 from antiphon.http.envelope import refusal_json
 from antiphon.http.fields import busy_timeout_ms, called
+from antiphon.http.keys import ManagementDoor
 from antiphon.http.routing import post
 from antiphon.http.schemas import BulkUnloadAllBody, BulkUnloadBody, LoadBody, UnloadBody, operation
 from antiphon.http.streaming import json_answer
@@ -18,7 +19,7 @@ from antiphon.service.models import ModelService
 _BODY_BYTES = 1024 * 1024
 
 
-def add_management_routes(router: APIRouter, service: ModelService) -> None:
+def add_management_routes(router: APIRouter, service: ModelService, door: ManagementDoor) -> None:
     """The routes that change models. Whether they are allowed is said before the body is read."""
 
     @post(router, "/v1/models/load", operation(LoadBody))
@@ -27,7 +28,7 @@ def add_management_routes(router: APIRouter, service: ModelService) -> None:
 
         `busy_timeout_ms` in the query is this call's own wait; in the body it is configuration.
         """
-        service.require_management()
+        door.admit(request)
         body = await read_json(request, LoadBody, _BODY_BYTES, require_json=True)
         fields = body.model_extra or {}
         with called({"model": "id"}):
@@ -39,7 +40,7 @@ def add_management_routes(router: APIRouter, service: ModelService) -> None:
     @post(router, "/v1/models/unload", operation(UnloadBody))
     async def unload(request: Request) -> Response:
         """Unload a model after all earlier work on it."""
-        service.require_management()
+        door.admit(request)
         body = await read_json(request, UnloadBody, _BODY_BYTES, require_json=True)
         with called({"model": "id"}):
             if body.dry_run:
@@ -50,14 +51,14 @@ def add_management_routes(router: APIRouter, service: ModelService) -> None:
     @post(router, "/v1/tasks/unload_models", operation(BulkUnloadBody, waits=False))
     async def unload_models(request: Request) -> Response:
         """Unload several models, each after the earlier work on it."""
-        service.require_management()
+        door.admit(request)
         body = await read_json(request, BulkUnloadBody, _BODY_BYTES, require_json=True)
         return await _unload_many(service, body.model_ids, dry_run=body.dry_run)
 
     @post(router, "/v1/tasks/unload_all_models", operation(BulkUnloadAllBody, waits=False))
     async def unload_all_models(request: Request) -> Response:
         """Unload every model that is registered now."""
-        service.require_management()
+        door.admit(request)
         body = await read_json(request, BulkUnloadAllBody, _BODY_BYTES, require_json=True)
         return await _unload_many(service, None, dry_run=body.dry_run)
 

@@ -5,6 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.http.bodies import read_json
+from antiphon.http.keys import ManagementDoor
 from antiphon.http.routes.management import foresight_json
 from antiphon.http.routing import get, post
 from antiphon.http.schemas import ModelsRootBody, PackageBody, operation
@@ -17,25 +18,25 @@ _PACKAGES = "/v1/ui/packages"
 _ACCEPTED = 202
 
 
-def add_package_routes(router: APIRouter, models: ModelService, service: PackageService) -> None:
+def add_package_routes(router: APIRouter, models: ModelService, service: PackageService, door: ManagementDoor) -> None:
     """The routes about packages; all of them are management."""
 
     @get(router, _PACKAGES)
-    async def packages() -> Response:
+    async def packages(request: Request) -> Response:
         """Every package, and how its install stands."""
-        models.require_management()
+        door.admit(request)
         return json_answer([package_json(view) for view in service.packages()])
 
     @get(router, f"{_PACKAGES}/{{package_id}}/status")
-    async def status(package_id: str) -> Response:
+    async def status(request: Request, package_id: str) -> Response:
         """One package, and how its install stands."""
-        models.require_management()
+        door.admit(request)
         return json_answer(package_json(service.package(package_id)))
 
     @post(router, f"{_PACKAGES}/install", operation(PackageBody, waits=False))
     async def install(request: Request) -> Response:
         """Begin to install a package, or queue it; the answer does not wait for that."""
-        models.require_management()
+        door.admit(request)
         body = await read_json(request, PackageBody, _BODY_BYTES, require_json=True)
         if body.dry_run:
             return foreseen(service.foresee_install(body.id))
@@ -44,7 +45,7 @@ def add_package_routes(router: APIRouter, models: ModelService, service: Package
     @post(router, f"{_PACKAGES}/stop", operation(PackageBody, waits=False))
     async def stop(request: Request) -> Response:
         """End an install now; nothing of it is left but what a hub's download can go on with."""
-        models.require_management()
+        door.admit(request)
         body = await read_json(request, PackageBody, _BODY_BYTES, require_json=True)
         if body.dry_run:
             return foreseen(service.package(body.id))
@@ -53,22 +54,22 @@ def add_package_routes(router: APIRouter, models: ModelService, service: Package
     @post(router, f"{_PACKAGES}/remove", operation(PackageBody, waits=False))
     async def remove(request: Request) -> Response:
         """Remove an installed package that no model uses."""
-        models.require_management()
+        door.admit(request)
         body = await read_json(request, PackageBody, _BODY_BYTES, require_json=True)
         if body.dry_run:
             return foreseen(service.foresee_remove(body.id))
         return json_answer(package_json(await service.remove(body.id)))
 
     @get(router, "/v1/ui/models_root")
-    async def models_root() -> Response:
+    async def models_root(request: Request) -> Response:
         """The folder of the model packages."""
-        models.require_management()
+        door.admit(request)
         return json_answer({"path": str(service.root)})
 
     @post(router, "/v1/ui/models_root", operation(ModelsRootBody, waits=False))
     async def replace_models_root(request: Request) -> Response:
         """Use another folder; what is registered stays as it is."""
-        models.require_management()
+        door.admit(request)
         body = await read_json(request, ModelsRootBody, _BODY_BYTES, require_json=True)
         if body.dry_run:
             path = service.foresee_root(body.path)
