@@ -85,6 +85,8 @@ def written_default(field: str, schema: type[ServerConfig] | type[ModelConfig]) 
         "voice_dir": "none",
         "default_voice_preset": "none",
         "default_request_options": "none",
+        "api_keys_file": "none",
+        "admin_keys_file": "none",
         "tls_cert": "none",
         "tls_key": "none",
     }

@@ -24,6 +24,7 @@ MANAGEMENT = {
 OTHER = {
     ("GET", "/health"),
     ("GET", "/metrics"),
+    ("GET", "/health/ready"),
     ("GET", "/v1/models"),
     ("GET", "/v1/models/{model_id}"),
     ("GET", "/v1/status"),

@@ -37,6 +37,7 @@ def test_health_counts_the_models(server):
     [
         "/health",
         "/metrics",
+        "/health/ready",
         "/v1/models",
         "/v1/models/tts",
         "/v1/status",
@@ -213,6 +214,7 @@ def test_the_openapi_document_lists_the_routes(server):
     assert {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods} == {
         "GET /health",
         "GET /metrics",
+        "GET /health/ready",
         "GET /v1/models",
         "GET /v1/models/{model_id}",
         "POST /v1/models/load",

@@ -6,7 +6,7 @@ import pytest
 
 from antiphon.runtime.wiring import ResidencyLimits
 from antiphon.testing.controlled import ControlledModel
-from antiphon.vocabulary.errors import ConfigError, EngineError, LoadFailed
+from antiphon.vocabulary.errors import ConfigError, EngineError, LoadFailed, ShuttingDown
 from antiphon.vocabulary.states import ModelState
 from runtime_stage import order, until
 
@@ -292,3 +292,29 @@ async def test_a_fault_of_the_engine_is_told_with_its_cause_and_costs_no_slot(st
     checkpoint.unset(f"{step}.fail")
     await outcomes(stage.fill())
     assert len(checkpoint.events("load")) == 1
+
+
+async def test_a_model_is_awaited_until_it_has_been_in_memory_once(stage):
+    stuck, broken = stage.model("a", lazy=False), stage.model("b", lazy=False)
+    stage.model("c")
+    broken.fail("load")
+    stuck.hold("load")
+    await stage.runtime.start()
+    await stuck.await_for("load")
+    assert stage.runtime.awaited() == ("a", "b")
+
+    stuck.release("load")
+    await until(lambda: not len(stage.runtime._tasks))
+    assert stage.runtime.awaited() == ("b",)
+
+    broken.unset("load.fail")
+    await stage.say("hello", "b")
+    await stage.runtime.unload("b")
+    assert stage.runtime.awaited() == ()
+
+
+async def test_nothing_is_awaited_of_a_runtime_that_takes_no_work(stage):
+    stage.model(lazy=False)
+    stage.runtime.refuse()
+    with pytest.raises(ShuttingDown):
+        stage.runtime.awaited()

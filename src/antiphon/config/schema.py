@@ -260,10 +260,10 @@ class ServerConfig(BaseModel):
     models_root: str | None = Field(default=None, description="the path of a folder")
     voice_dir: str | None = Field(default=None, description="the path of an existing folder")
     allowed_audio_roots: tuple[str, ...] = Field(default=(), strict=False, description="a list of existing folders")
-    api_keys_file: str | None = Field(default=None, description=_KEYS_FILE)
-    admin_keys_file: str | None = Field(default=None, description=_KEYS_FILE)
     api_keys: _Keys = ()
+    api_keys_file: str | None = Field(default=None, description=_KEYS_FILE)
     admin_keys: _Keys = ()
+    admin_keys_file: str | None = Field(default=None, description=_KEYS_FILE)
     insecure: _Switch = False
     cors_origins: str = Field(default="", description=_ORIGINS)
     tls_cert: str | None = Field(default=None, description="the path of a certificate in PEM form")

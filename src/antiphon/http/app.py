@@ -13,6 +13,7 @@ from antiphon.http.fields import VoiceSources
 from antiphon.http.keys import KeyRing, ManagementDoor
 from antiphon.http.ledger import RequestLedger
 from antiphon.http.routes.alignments import add_alignment_routes
+from antiphon.http.routes.health import add_health_routes
 from antiphon.http.routes.live import add_live_routes
 from antiphon.http.routes.management import add_management_routes
 from antiphon.http.routes.metrics import add_metrics_route
@@ -96,6 +97,7 @@ def create_app(
     add_live_routes(app.router, services.transcription)
     add_realtime_routes(app.router, services.transcription)
     add_task_routes(app.router, services.tasks, body_bytes, TaskSources(roots, voices))
+    add_health_routes(app.router, services.models, KeyRing(access.accepted_keys))
     add_model_routes(app.router, services.models)
     add_voice_routes(app.router, services.voices)
     door = ManagementDoor(services.models, KeyRing(access.admin_keys), KeyRing(access.api_keys))

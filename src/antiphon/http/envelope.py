@@ -55,6 +55,7 @@ TABLE: Mapping[type[errors.AntiphonError], Row] = {
     errors.WorkerDied: Row(503, "server_error"),
     errors.UnsupportedSlots: Row(500, "server_error"),
     errors.ShuttingDown: Row(503, "server_error"),
+    errors.Starting: Row(503, "server_error"),
     errors.EngineError: Row(500, "server_error"),
     errors.RunTimeout: Row(504, "server_error"),
     errors.LoadFailed: Row(500, "server_error"),

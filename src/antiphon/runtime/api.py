@@ -213,6 +213,10 @@ class Runtime(Protocol):
         """Begin to load the models that are not lazy; call it once the server listens."""
         ...
 
+    def awaited(self) -> tuple[str, ...]:
+        """The models that `start` has not brought into memory yet; raises ShuttingDown once no work is taken."""
+        ...
+
     async def run(self, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]) -> T:
         """Run offline. `finish` serialises the result while the slot is still held (phase.executing)."""
         ...

@@ -83,8 +83,14 @@ class ModelRuntime:
         """Begin to load the models that are not lazy, none behind another; the first ones where not all have room."""
         eager = [entry.id for entry in self._residents.registry if not entry.registration.lazy]
         eager = eager[: self._ports.limits.max_loaded_models or None]  # or they would drive each other out
+        self._residents.awaited.extend(eager)
         for model_id in eager:
             self._tasks.start(self._load_eagerly(model_id)).add_done_callback(log_unheard)
+
+    def awaited(self) -> tuple[str, ...]:
+        """What the start has not brought into memory yet; what leaves it later is not awaited again."""
+        self._require_open()
+        return tuple(self._residents.awaited)
 
     async def run(self, inference: Inference, finish: Callable[[TaskResult, Timing], Awaitable[T]]) -> T:
         """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""

@@ -44,6 +44,8 @@ class Residents:
     def __init__(self, ports: RuntimePorts, desk: LeaseDesk, tasks: OwnedTasks) -> None:
         self.registry = Registry()
         self.memory = MemoryNeeds(ports, tasks)
+        self.awaited: list[str] = []
+        """The models that the start is to bring into memory and that have not been there yet."""
         self._by_id: dict[str, Resident] = {}
         self._ports = ports
         self._desk = desk
@@ -142,6 +144,8 @@ class Residents:
         entry.facts = pool.facts
         entry.last_error = None
         self._ports.observer.loaded(entry.id, pool.load_s)
+        if entry.id in self.awaited:
+            self.awaited.remove(entry.id)
 
     def take(self, entry: Entry, step: Step) -> None:
         """Change a model's state, and tell the observer."""

@@ -32,6 +32,10 @@ class ModelService:
         """All models with their leases and queues, at one moment."""
         return self._runtime.status()
 
+    def awaited(self) -> tuple[str, ...]:
+        """The models that the server is to load at its start and has not loaded yet; raises ShuttingDown at its end."""
+        return self._runtime.awaited()
+
     def require_management(self) -> None:
         """Raise Forbidden where clients may not manage (rule.management_forbidden)."""
         if not self._management:

@@ -93,6 +93,12 @@ class ShuttingDown(AntiphonError):
         super().__init__(message, param=param)
 
 
+class Starting(AntiphonError):
+    """The server has not brought into memory yet what it is to have there from its start."""
+
+    code = "starting"
+
+
 class EngineError(AntiphonError):
     """The engine failed at a request that was in order."""
 

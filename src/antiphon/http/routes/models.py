@@ -1,4 +1,4 @@
-"""What there is and how it stands: `/health`, `/v1/models` and `/v1/status`. None waits on a model."""
+"""What there is and how it stands: the models and their status. None waits on a model."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,11 +15,6 @@ from antiphon.vocabulary.tasks import Task
 
 def add_model_routes(router: APIRouter, service: ModelService) -> None:
     """The routes about models that only read."""
-
-    @get(router, "/health")
-    async def health() -> dict[str, object]:
-        """Whether the server answers."""
-        return {"status": "ok", "models": len(service.views())}
 
     @get(router, "/v1/models")
     async def models() -> Response:
