@@ -8,7 +8,8 @@ from antiphon import __version__
 from antiphon.http.access import AccessRules, install_access
 from antiphon.http.base_url import JoinBaseUrl
 from antiphon.http.bodies import DrainUnreadBodies
-from antiphon.http.envelope import ERROR_SCHEMA, install
+from antiphon.http.document import complete
+from antiphon.http.envelope import install
 from antiphon.http.fields import VoiceSources
 from antiphon.http.keys import KeyRing, ManagementDoor
 from antiphon.http.ledger import RequestLedger
@@ -84,7 +85,6 @@ def create_app(
         title="antiphon",
         version=__version__,
         description="A self-hosted speech server.",
-        responses={"default": {"description": "An error.", "content": {"application/json": {"schema": ERROR_SCHEMA}}}},
         redirect_slashes=False,  # a redirect is built from the Host header, which may be anything
     )
     body_bytes, roots = limits.max_request_body_bytes, limits.allowed_audio_roots
@@ -104,6 +104,7 @@ def create_app(
     add_management_routes(app.router, services.models, door)
     add_package_routes(app.router, services.models, services.packages, door)
     add_metrics_route(app.router, services.metrics)
+    complete(app, access)
     install(app)
     app.add_middleware(JoinBaseUrl)
     install_access(app, access)

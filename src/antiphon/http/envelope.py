@@ -70,25 +70,6 @@ INTERNAL: ErrorBody = {
 }
 
 
-ERROR_SCHEMA = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["message", "type", "param", "code"],
-            "properties": {
-                "message": {"type": "string"},
-                "type": {"type": "string"},
-                "param": {"type": ["string", "null"]},
-                "code": {"type": ["string", "null"]},
-            },
-        }
-    },
-}
-"""The shape of every error, for the OpenAPI document."""
-
-
 def error_body(error: Exception) -> ErrorBody:
     """The error as JSON says it, in an answer or in a stream's `error` event; a stranger is an "internal error".
 

@@ -1,6 +1,7 @@
 """Routes whose endpoint reads its request itself: FastAPI documents them and otherwise keeps out of their way."""
 
 from collections.abc import Callable, Coroutine, Mapping
+from copy import deepcopy
 from typing import Any
 
 from fastapi import APIRouter
@@ -11,13 +12,18 @@ from starlette.responses import Response
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-def get(router: APIRouter, path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # as FastAPI types them
-    """Decorate the endpoint of a route that only reads: GET, and HEAD, whose body the server leaves out (RFC 9110)."""
+def get(
+    router: APIRouter, path: str, extra: Mapping[str, Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # as FastAPI types them
+    """Decorate the endpoint of a route that only reads: GET, and HEAD, whose body the server leaves out (RFC 9110).
+
+    `extra` is what the OpenAPI document says of its answers and parameters.
+    """
 
     def add(endpoint: Callable[..., Any]) -> Callable[..., Any]:
         # The document must not hold the same operation twice; the second route is for it alone, the first one serves.
         router.add_api_route(path, endpoint, methods=["GET", "HEAD"], include_in_schema=False)
-        router.add_api_route(path, endpoint, methods=["GET"])
+        router.add_api_route(path, endpoint, methods=["GET"], response_class=Response, openapi_extra=_own(extra))
         return endpoint
 
     return add
@@ -26,15 +32,28 @@ def get(router: APIRouter, path: str) -> Callable[[Callable[..., Any]], Callable
 def post(
     router: APIRouter, path: str, extra: Mapping[str, Any]
 ) -> Callable[[Endpoint], Endpoint]:  # OpenAPI's own type
-    """Decorate the endpoint of a POST route; `extra` is what the OpenAPI document says of its body and parameters."""
+    """Decorate the endpoint of a POST route.
+
+    `extra` is what the OpenAPI document says of its body, parameters and answers.
+    """
 
     def add(endpoint: Endpoint) -> Endpoint:
         router.add_api_route(
-            path, endpoint, methods=["POST"], route_class_override=_PlainRoute, openapi_extra=dict(extra)
+            path,
+            endpoint,
+            methods=["POST"],
+            response_class=Response,
+            route_class_override=_PlainRoute,
+            openapi_extra=_own(extra),
         )
         return endpoint
 
     return add
+
+
+def _own(extra: Mapping[str, Any]) -> dict[str, Any]:  # OpenAPI's own type
+    """A copy: the document is changed while it is completed, and parts of it are shared by routes and applications."""
+    return deepcopy(dict(extra))
 
 
 class _PlainRoute(APIRoute):

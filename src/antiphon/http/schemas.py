@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from antiphon.http.document import schema_of
 from antiphon.runtime.api import Strategy
 
 MAX_SEED = 2**63 - 1
@@ -232,22 +233,30 @@ def operation(
     `file_in_form` names the field that a form has a file for; the form's file is called `file`. `waits` says whether
     the route's own wait may be bounded in the query.
     """
-    content = {"application/json": {"schema": body.model_json_schema()}}
+    content = {"application/json": {"schema": schema_of(body)}}
     if file_in_form is not None:
         content |= _form(body, file_in_form)
     return _described(body, content) if waits else {"requestBody": {"required": True, "content": content}}
 
 
 @cache
-def form_operation(body: type[BaseModel], file_in_form: str) -> dict[str, Any]:  # OpenAPI's own type
-    """Describe a route that takes a form alone, with one file or more in `file`."""
-    return _described(body, _form(body, file_in_form))
+def form_operation(
+    body: type[BaseModel], file_in_form: str, *, several: bool = False
+) -> dict[str, Any]:  # OpenAPI's own type
+    """Describe a route that takes a form alone, with one file in `file`, or with `several` one or more."""
+    return _described(body, _form(body, file_in_form, several=several))
 
 
-def _form(body: type[BaseModel], file_in_form: str) -> dict[str, Any]:
-    schema = body.model_json_schema()
-    fields = {name: field for name, field in schema["properties"].items() if name != file_in_form}
-    fields["file"] = {"type": "string", "format": "binary"}
+def _form(body: type[BaseModel], file_in_form: str, *, several: bool = False) -> dict[str, Any]:
+    """A form has no objects, and says by a field's name that it is a list."""
+    schema = schema_of(body)
+    fields = {
+        f"{name}[]" if field.get("type") == "array" else name: field
+        for name, field in schema["properties"].items()
+        if name not in (file_in_form, "options")
+    }
+    file = {"type": "string", "format": "binary"}
+    fields["file"] = {"type": "array", "items": file, "minItems": 1} if several else file
     required = ["file" if name == file_in_form else name for name in schema["required"]]
     return {"multipart/form-data": {"schema": {"type": "object", "properties": fields, "required": required}}}
 
@@ -282,17 +291,18 @@ def live_operation() -> dict[str, Any]:  # OpenAPI's own type
     }
 
 
-def _in_query(name: str, description: str, schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
+def in_query(name: str, description: str, schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
+    """Describe a parameter of the query."""
     return {"name": name, "in": "query", "required": required, "description": description, "schema": schema}
 
 
 _LIVE_IN_QUERY = [
-    _in_query("model", "the model that listens", {"type": "string"}, required=True),
-    _in_query("sample_rate", "frames a second", {"type": "integer", "default": 16_000}),
-    _in_query("channels", "interleaved channels, which are mixed", {"type": "integer", "default": 1}),
-    _in_query(
+    in_query("model", "the model that listens", {"type": "string"}, required=True),
+    in_query("sample_rate", "frames a second", {"type": "integer", "default": 16_000}),
+    in_query("channels", "interleaved channels, which are mixed", {"type": "integer", "default": 1}),
+    in_query(
         "sample_format", "how samples are written", {"enum": ["s16le", "f32le", "mulaw", "alaw"], "default": "s16le"}
     ),
-    _in_query("language", "what is spoken, as an ISO 639-1 code", {"type": "string"}),
-    _in_query("prompt", "a text that the transcript follows on from", {"type": "string"}),
+    in_query("language", "what is spoken, as an ISO 639-1 code", {"type": "string"}),
+    in_query("prompt", "a text that the transcript follows on from", {"type": "string"}),
 ]

@@ -18,7 +18,7 @@ from antiphon.transcripts.verbose import verbose_json
 from antiphon.transcripts.vtt import vtt
 from antiphon.vocabulary.tasks import Task, TaskResult
 
-_TEXT_TYPES = {
+TEXT_TYPES = {
     TranscriptFormat.TEXT: "text/plain",
     TranscriptFormat.SRT: "text/plain",  # SubRip has no type of its own
     TranscriptFormat.VTT: "text/vtt",
@@ -44,7 +44,7 @@ class TranscriptForm:
 def transcript_answer(transcript: Transcript, form: TranscriptForm) -> Response:
     """A transcript as a whole answer: a text, or JSON with its timing."""
     headers = timing_header(transcript.timing)
-    if media_type := _TEXT_TYPES.get(form.transcript_format):
+    if media_type := TEXT_TYPES.get(form.transcript_format):
         end = "\n" if form.transcript_format is TranscriptFormat.TEXT else ""
         return Response(_text(transcript.result, form.transcript_format) + end, media_type=media_type, headers=headers)
     return json_answer({**transcript_json(transcript, form), "timing": timing_json(transcript.timing)}, headers)

@@ -4,7 +4,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from antiphon.http.answers import AlignmentAnswer
 from antiphon.http.bodies import MODEL_WANTED, invalid_request
+from antiphon.http.document import INFERENCE_ERRORS, UNSUPPORTED_TYPE, answered
 from antiphon.http.fields import busy_timeout_ms, integer, run_timeout_ms
 from antiphon.http.multipart import Form, FormLimits, read_form
 from antiphon.http.presence import while_connected
@@ -16,12 +18,14 @@ from antiphon.service.alignment import Alignment, AlignmentOrder, AlignmentServi
 from antiphon.transcripts.spans import word_json
 from antiphon.vocabulary.errors import InvalidRequest
 
+_ANSWERS = answered(AlignmentAnswer, errors=(*INFERENCE_ERRORS, UNSUPPORTED_TYPE), timed=True)
+
 
 def add_alignment_routes(router: APIRouter, service: AlignmentService, max_body_bytes: int) -> None:
     """The route that aligns a text with its recording."""
     limits = FormLimits(body_bytes=max_body_bytes)
 
-    @post(router, "/v1/audio/alignments", form_operation(AlignmentForm, "audio"))
+    @post(router, "/v1/audio/alignments", form_operation(AlignmentForm, "audio") | _ANSWERS)
     async def alignments(request: Request) -> Response:
         """Say when each word of `text` is spoken in `file`."""
         with await read_form(request, limits) as form:

@@ -18,6 +18,7 @@ from antiphon.audio.limits import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ
 from antiphon.audio.raw import RawFormat, SampleFormat
 from antiphon.http.access import agreed_subprotocol
 from antiphon.http.bodies import MODEL_WANTED, invalid_request
+from antiphon.http.document import INFERENCE_ERRORS, answered
 from antiphon.http.envelope import close_code, error_body
 from antiphon.http.fields import busy_timeout_ms, choice, integer, run_timeout_ms
 from antiphon.http.live import take_pace
@@ -25,7 +26,7 @@ from antiphon.http.live_ingest import live_pieces
 from antiphon.http.presence import until_left, while_present
 from antiphon.http.routing import post
 from antiphon.http.schemas import live_operation
-from antiphon.http.streaming import EventResponse
+from antiphon.http.streaming import SSE_TYPE, EventResponse
 from antiphon.http.timing import timing_header
 from antiphon.http.transcript_events import ServerSentTranscript, TranscriptEvents
 from antiphon.service.transcription import TranscriptionOrder, TranscriptionService
@@ -51,7 +52,7 @@ class _Call:
 def add_live_routes(router: APIRouter, service: TranscriptionService) -> None:
     """The routes that transcribe while somebody speaks."""
 
-    @post(router, PATH, live_operation())
+    @post(router, PATH, live_operation() | answered({SSE_TYPE: None}, errors=INFERENCE_ERRORS, timed=True))
     async def live(request: Request) -> Response:
         """Have raw PCM transcribed while it is sent, in chunks; the answer comes as events meanwhile."""
         call = _call_of(request)

@@ -6,7 +6,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from antiphon.http.answers import BulkUnloaded, Foreseen, ForeseenBulk, LoadedAnswer, UnloadedAnswer
 from antiphon.http.bodies import read_json
+from antiphon.http.document import UNSUPPORTED_TYPE, managed
 from antiphon.http.envelope import refusal_json
 from antiphon.http.fields import busy_timeout_ms, called
 from antiphon.http.keys import ManagementDoor
@@ -19,10 +21,13 @@ from antiphon.service.models import ModelService
 _BODY_BYTES = 1024 * 1024
 
 
+_BULK = managed(BulkUnloaded | ForeseenBulk, errors=(UNSUPPORTED_TYPE,))
+
+
 def add_management_routes(router: APIRouter, service: ModelService, door: ManagementDoor) -> None:
     """The routes that change models. Whether they are allowed is said before the body is read."""
 
-    @post(router, "/v1/models/load", operation(LoadBody))
+    @post(router, "/v1/models/load", operation(LoadBody) | managed(LoadedAnswer | Foreseen))
     async def load(request: Request) -> Response:
         """Register a model or replace its registration, and load it.
 
@@ -37,7 +42,7 @@ def add_management_routes(router: APIRouter, service: ModelService, door: Manage
             view = await service.load(body.id, fields, busy_timeout_ms(request), body.strategy)
         return json_answer({"id": view.registration.spec.id, "loaded": view.loaded})
 
-    @post(router, "/v1/models/unload", operation(UnloadBody))
+    @post(router, "/v1/models/unload", operation(UnloadBody) | managed(UnloadedAnswer | Foreseen))
     async def unload(request: Request) -> Response:
         """Unload a model after all earlier work on it."""
         door.admit(request)
@@ -48,14 +53,14 @@ def add_management_routes(router: APIRouter, service: ModelService, door: Manage
             view, change = await service.unload(body.id, busy_timeout_ms(request))
         return json_answer({"id": view.registration.spec.id, "loaded": view.loaded, "memory": _memory_json(change)})
 
-    @post(router, "/v1/tasks/unload_models", operation(BulkUnloadBody, waits=False))
+    @post(router, "/v1/tasks/unload_models", operation(BulkUnloadBody, waits=False) | _BULK)
     async def unload_models(request: Request) -> Response:
         """Unload several models, each after the earlier work on it."""
         door.admit(request)
         body = await read_json(request, BulkUnloadBody, _BODY_BYTES, require_json=True)
         return await _unload_many(service, body.model_ids, dry_run=body.dry_run)
 
-    @post(router, "/v1/tasks/unload_all_models", operation(BulkUnloadAllBody, waits=False))
+    @post(router, "/v1/tasks/unload_all_models", operation(BulkUnloadAllBody, waits=False) | _BULK)
     async def unload_all_models(request: Request) -> Response:
         """Unload every model that is registered now."""
         door.admit(request)

@@ -6,6 +6,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from antiphon.admission.gate import LeaseView, WaiterView
+from antiphon.http.answers import ModelAnswer, ModelList, SpeakingModels, StatusAnswer
+from antiphon.http.document import NOT_FOUND, answered
 from antiphon.http.routing import get
 from antiphon.http.streaming import json_answer
 from antiphon.runtime.api import ModelStatus, ModelView
@@ -16,24 +18,24 @@ from antiphon.vocabulary.tasks import Task
 def add_model_routes(router: APIRouter, service: ModelService) -> None:
     """The routes about models that only read."""
 
-    @get(router, "/v1/models")
+    @get(router, "/v1/models", answered(ModelList))
     async def models() -> Response:
         """All models, in OpenAI's list, then their aliases: clients offer what they find there."""
         return json_answer(
             {"object": "list", "data": [model_json(view, name) for view, name in _names(service.views())]}
         )
 
-    @get(router, "/v1/models/{model_id:path}")
+    @get(router, "/v1/models/{model_id:path}", answered(ModelAnswer, errors=(NOT_FOUND,)))
     async def model(model_id: str) -> Response:
         """One model."""
         return json_answer(model_json(service.view(model_id), model_id))
 
-    @get(router, "/v1/status")
+    @get(router, "/v1/status", answered(StatusAnswer))
     async def status() -> Response:
         """Every model with its leases and its queue, all at one moment."""
         return json_answer({"models": [status_json(status) for status in service.status()]})
 
-    @get(router, "/v1/audio/models")
+    @get(router, "/v1/audio/models", answered(SpeakingModels))
     async def speaking_models() -> Response:
         """The models that speak, for programs that let their users choose among those."""
         named = _names(_that_speak(service.views()))

@@ -4,7 +4,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from antiphon.http.answers import ForeseenPackage, ForeseenRoot, ModelsRootAnswer, PackageAnswer
 from antiphon.http.bodies import read_json
+from antiphon.http.document import NOT_FOUND, UNSUPPORTED_TYPE, answered, managed
 from antiphon.http.keys import ManagementDoor
 from antiphon.http.routes.management import foresight_json
 from antiphon.http.routing import get, post
@@ -18,22 +20,31 @@ _PACKAGES = "/v1/ui/packages"
 _ACCEPTED = 202
 
 
+_INSTALL = operation(PackageBody, waits=False) | managed(ForeseenPackage, description="A dry run.")
+_INSTALL["responses"] |= answered(PackageAnswer, status=_ACCEPTED, description="It is begun, or queued.")["responses"]
+
+
+_REPLACE_ROOT = operation(ModelsRootBody, waits=False) | managed(
+    ModelsRootAnswer | ForeseenRoot, errors=(UNSUPPORTED_TYPE,)
+)
+
+
 def add_package_routes(router: APIRouter, models: ModelService, service: PackageService, door: ManagementDoor) -> None:
     """The routes about packages; all of them are management."""
 
-    @get(router, _PACKAGES)
+    @get(router, _PACKAGES, managed(list[PackageAnswer], errors=()))
     async def packages(request: Request) -> Response:
         """Every package, and how its install stands."""
         door.admit(request)
         return json_answer([package_json(view) for view in service.packages()])
 
-    @get(router, f"{_PACKAGES}/{{package_id}}/status")
+    @get(router, f"{_PACKAGES}/{{package_id}}/status", managed(PackageAnswer, errors=(NOT_FOUND,)))
     async def status(request: Request, package_id: str) -> Response:
         """One package, and how its install stands."""
         door.admit(request)
         return json_answer(package_json(service.package(package_id)))
 
-    @post(router, f"{_PACKAGES}/install", operation(PackageBody, waits=False))
+    @post(router, f"{_PACKAGES}/install", _INSTALL)
     async def install(request: Request) -> Response:
         """Begin to install a package, or queue it; the answer does not wait for that."""
         door.admit(request)
@@ -42,7 +53,7 @@ def add_package_routes(router: APIRouter, models: ModelService, service: Package
             return foreseen(service.foresee_install(body.id))
         return json_answer(package_json(service.install(body.id)), status=_ACCEPTED)
 
-    @post(router, f"{_PACKAGES}/stop", operation(PackageBody, waits=False))
+    @post(router, f"{_PACKAGES}/stop", operation(PackageBody, waits=False) | managed(PackageAnswer | ForeseenPackage))
     async def stop(request: Request) -> Response:
         """End an install now; nothing of it is left but what a hub's download can go on with."""
         door.admit(request)
@@ -51,7 +62,7 @@ def add_package_routes(router: APIRouter, models: ModelService, service: Package
             return foreseen(service.package(body.id))
         return json_answer(package_json(await service.stop(body.id)))
 
-    @post(router, f"{_PACKAGES}/remove", operation(PackageBody, waits=False))
+    @post(router, f"{_PACKAGES}/remove", operation(PackageBody, waits=False) | managed(PackageAnswer | ForeseenPackage))
     async def remove(request: Request) -> Response:
         """Remove an installed package that no model uses."""
         door.admit(request)
@@ -60,13 +71,13 @@ def add_package_routes(router: APIRouter, models: ModelService, service: Package
             return foreseen(service.foresee_remove(body.id))
         return json_answer(package_json(await service.remove(body.id)))
 
-    @get(router, "/v1/ui/models_root")
+    @get(router, "/v1/ui/models_root", managed(ModelsRootAnswer, errors=()))
     async def models_root(request: Request) -> Response:
         """The folder of the model packages."""
         door.admit(request)
         return json_answer({"path": str(service.root)})
 
-    @post(router, "/v1/ui/models_root", operation(ModelsRootBody, waits=False))
+    @post(router, "/v1/ui/models_root", _REPLACE_ROOT)
     async def replace_models_root(request: Request) -> Response:
         """Use another folder; what is registered stays as it is."""
         door.admit(request)

@@ -8,13 +8,17 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from antiphon.audio.encode import CONTENT_TYPES
+from antiphon.http.answers import SpeechJson
 from antiphon.http.bodies import read_json
+from antiphon.http.document import INFERENCE_ERRORS, answered
 from antiphon.http.fields import VoiceSources, busy_timeout_ms, choice, run_timeout_ms
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
 from antiphon.http.schemas import SpeechBody, SpeechFormat, operation
 from antiphon.http.streaming import (
     SSE_END,
+    SSE_TYPE,
     AudioJsonResponse,
     EventResponse,
     FileResponse,
@@ -26,6 +30,13 @@ from antiphon.ports.codec import AudioFormat
 from antiphon.service.speech import SpeechOrder, SpeechService, SpeechStream, Spoken
 from antiphon.vocabulary.errors import InvalidRequest
 
+_ANSWERS = answered(
+    {**dict.fromkeys(CONTENT_TYPES.values()), "application/json": SpeechJson, SSE_TYPE: None},
+    errors=INFERENCE_ERRORS,
+    timed=True,
+    description="A file, chunks of one, or events.",
+)
+
 
 def add_speech_routes(
     router: APIRouter,
@@ -36,7 +47,7 @@ def add_speech_routes(
 ) -> None:
     """The routes that have text spoken; `unasked` is how, where a request does not say."""
 
-    @post(router, "/v1/audio/speech", operation(SpeechBody))
+    @post(router, "/v1/audio/speech", operation(SpeechBody) | _ANSWERS)
     async def speech(request: Request) -> Response:
         """Have a text spoken: whole, as raw chunks (`stream_format` "audio") or as events ("sse")."""
         body = await read_json(request, SpeechBody, max_body_bytes)

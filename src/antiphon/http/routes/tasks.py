@@ -10,12 +10,14 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from antiphon.http.answers import TaskAnswer
 from antiphon.http.bodies import read_json
+from antiphon.http.document import INFERENCE_ERRORS, answered
 from antiphon.http.fields import VoiceSources, busy_timeout_ms, called, open_audio, run_timeout_ms
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
 from antiphon.http.schemas import TaskBatchBody, TaskBody, TaskRunBody, operation
-from antiphon.http.streaming import SSE_END, AudioJsonResponse, EventResponse, event, json_answer
+from antiphon.http.streaming import SSE_END, SSE_TYPE, AudioJsonResponse, EventResponse, event, json_answer
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.ports.codec import Encoded
 from antiphon.service.tasks import Heard, TaskBatch, TaskDone, TaskOrder, TaskService, TaskStream
@@ -29,6 +31,9 @@ from antiphon.vocabulary.tasks import (
     TextDelta,
     TurnsDelta,
 )
+
+_RESULT = answered(TaskAnswer, errors=INFERENCE_ERRORS, timed=True)
+_EVENTS = answered({SSE_TYPE: None}, errors=INFERENCE_ERRORS, timed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class TaskSources:
 def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int, sources: TaskSources) -> None:
     """The generic task routes."""
 
-    @post(router, "/v1/tasks/run", operation(TaskRunBody))
+    @post(router, "/v1/tasks/run", operation(TaskRunBody) | _RESULT)
     async def run(request: Request) -> Response:
         """Run one task and answer its whole result."""
         body = await read_json(request, TaskRunBody, max_body_bytes)
@@ -57,7 +62,7 @@ def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int
             heard = sources.opened(body.request, "request", opened)
             return await while_connected(request, service.run(order, heard, _render))
 
-    @post(router, "/v1/tasks/stream", operation(TaskRunBody))
+    @post(router, "/v1/tasks/stream", operation(TaskRunBody) | _EVENTS)
     async def stream(request: Request) -> Response:
         """Run one task and answer its result as events while it is made."""
         body = await read_json(request, TaskRunBody, max_body_bytes)
@@ -67,7 +72,7 @@ def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int
             started = await while_connected(request, service.stream(order, heard))
         return EventResponse(_TaskEvents(started), timing_header(started.timing, run=False))
 
-    @post(router, "/v1/tasks/batch", operation(TaskBatchBody))
+    @post(router, "/v1/tasks/batch", operation(TaskBatchBody) | _EVENTS)
     async def batch(request: Request) -> Response:
         """Run several tasks in one native batch, and answer each result as it is done."""
         body = await read_json(request, TaskBatchBody, max_body_bytes)

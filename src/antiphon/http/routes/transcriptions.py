@@ -9,7 +9,15 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from antiphon.http.answers import (
+    DetailsAnswer,
+    DiarizedTranscript,
+    SpeakerTurns,
+    TranscriptJson,
+    VerboseTranscript,
+)
 from antiphon.http.audio_requests import AudioRequests, fields_of, order_of
+from antiphon.http.document import INFERENCE_ERRORS, UNSUPPORTED_TYPE, answered
 from antiphon.http.fields import choice
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
@@ -22,9 +30,10 @@ from antiphon.http.schemas import (
     form_operation,
     operation,
 )
-from antiphon.http.streaming import SSE_END, EventResponse, event
+from antiphon.http.streaming import SSE_END, SSE_TYPE, EventResponse, event
 from antiphon.http.timing import timing_header, timing_json
 from antiphon.http.transcript_answers import (
+    TEXT_TYPES,
     Granularity,
     TranscriptForm,
     details_answer,
@@ -47,13 +56,38 @@ _FOUND_IN_AUDIO = (*LISTENERS, Task.VAD)
 """What the models are for whose whole finding `details` can tell; an alignment needs a text as well."""
 
 
+_ERRORS = (*INFERENCE_ERRORS, UNSUPPORTED_TYPE)
+_ANSWERS = answered(
+    {
+        "application/json": TranscriptJson | VerboseTranscript | DiarizedTranscript | SpeakerTurns,
+        **dict.fromkeys(TEXT_TYPES.values()),
+        SSE_TYPE: None,
+    },
+    errors=_ERRORS,
+    timed=True,
+    description="A transcript, or events.",
+)
+_TRANSLATED = answered(
+    {
+        "application/json": TranscriptJson | VerboseTranscript,
+        **dict.fromkeys(TEXT_TYPES.values()),
+        SSE_TYPE: None,
+    },
+    errors=_ERRORS,
+    timed=True,
+    description="A transcript in English, or events.",
+)
+_FOUND = answered(DetailsAnswer, errors=_ERRORS, timed=True)
+_EVENTS = answered({SSE_TYPE: None}, errors=_ERRORS, timed=True)
+
+
 def add_transcription_routes(
     router: APIRouter, service: TranscriptionService, max_body_bytes: int, allowed_roots: Sequence[str]
 ) -> None:
     """The routes that have audio transcribed."""
     requests = AudioRequests(max_body_bytes, allowed_roots)
 
-    @post(router, "/v1/audio/transcriptions", operation(TranscriptionBody, file_in_form="audio"))
+    @post(router, "/v1/audio/transcriptions", operation(TranscriptionBody, file_in_form="audio") | _ANSWERS)
     async def transcriptions(request: Request) -> Response:
         """Have a file transcribed, or its speakers told apart: whole, or as events as it is found (`stream`)."""
         async with requests.received(request, TranscriptionBody) as (fields, audio):
@@ -64,7 +98,7 @@ def add_transcription_routes(
                 return await while_connected(request, work)
             return await while_connected(request, _answer(service, order, form, audio, stream=fields.stream))
 
-    @post(router, "/v1/audio/translations", operation(TranslationBody, file_in_form="audio"))
+    @post(router, "/v1/audio/translations", operation(TranslationBody, file_in_form="audio") | _TRANSLATED)
     async def translations(request: Request) -> Response:
         """Have what is said in a file written in English: whole, or as events as it is found (`stream`)."""
         async with requests.received(request, TranslationBody) as (fields, audio):
@@ -72,14 +106,14 @@ def add_transcription_routes(
             order = replace(order_of(fields, request), into_english=True)
             return await while_connected(request, _answer(service, order, form, audio, stream=fields.stream))
 
-    @post(router, "/v1/audio/transcriptions/details", operation(DetailsBody, file_in_form="audio"))
+    @post(router, "/v1/audio/transcriptions/details", operation(DetailsBody, file_in_form="audio") | _FOUND)
     async def details(request: Request) -> Response:
         """Have a file heard, and all that the model found in it told, in samples."""
         async with requests.received(request, DetailsBody) as (fields, audio):
             order = replace(order_of(fields, request), word_times=WordTimes.WHERE_TOLD, tasks=_FOUND_IN_AUDIO)
             return await while_connected(request, service.transcribe(order, audio, details_answer))
 
-    @post(router, "/v1/batches/transcriptions", form_operation(TranscriptionBody, "audio"))
+    @post(router, "/v1/batches/transcriptions", form_operation(TranscriptionBody, "audio", several=True) | _EVENTS)
     async def batch(request: Request) -> Response:
         """Have several files, each a form field `file`, transcribed in one native batch; each is answered when done."""
         with await requests.received_form(request) as received:

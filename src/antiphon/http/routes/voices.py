@@ -4,15 +4,21 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from antiphon.http.answers import Voices
+from antiphon.http.document import NOT_FOUND, answered
 from antiphon.http.routing import get
+from antiphon.http.schemas import in_query
 from antiphon.http.streaming import json_answer
 from antiphon.service.voices import Voice, VoiceService
+
+_QUERY = {"parameters": [in_query("model", "whose voices; without it all that there are", {"type": "string"})]}
+_ANSWER = answered(Voices, errors=(NOT_FOUND,)) | _QUERY
 
 
 def add_voice_routes(router: APIRouter, service: VoiceService) -> None:
     """The route that lists voices."""
 
-    @get(router, "/v1/audio/voices")
+    @get(router, "/v1/audio/voices", _ANSWER)
     async def voices(request: Request) -> Response:
         """The voices of a model, its presets and the voice library among them; without one, those of all that speak."""
         model_id = request.query_params.get("model")
