@@ -284,6 +284,19 @@ def test_a_method_that_a_route_does_not_take_is_named_in_the_allow_header(server
     assert refused.headers["allow"]
 
 
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/v1/ui/models_root", "GET, HEAD, POST"),
+        ("/v1/models/unload", "GET, HEAD, POST"),  # a model may have that name
+        ("/v1/models", "GET, HEAD"),
+        ("/v1/audio/speech", "POST"),
+    ],
+)
+def test_a_refused_method_is_told_of_every_other_that_the_path_takes(server, path, methods):
+    assert server.client.options(path).headers["allow"] == methods
+
+
 def test_a_refusal_leaves_a_keep_alive_connection_usable(server):
     with httpx.Client(base_url=server.process.url, limits=httpx.Limits(max_connections=1)) as client:
         statuses = [client.post("/v1/tasks/run", content=b"{").status_code, client.get("/health").status_code]

@@ -5,6 +5,7 @@ import typer
 from antiphon import __version__
 from antiphon.cli.align import align
 from antiphon.cli.bench import bench
+from antiphon.cli.config import app as config_app
 from antiphon.cli.diarize import diarize
 from antiphon.cli.models import app as models_app
 from antiphon.cli.say import say
@@ -23,6 +24,7 @@ app.command()(align)
 app.command()(vad)
 app.command()(validate)
 app.add_typer(models_app, name="models")
+app.add_typer(config_app, name="config")
 
 
 @app.callback(invoke_without_command=True)

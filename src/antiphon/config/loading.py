@@ -36,7 +36,8 @@ def load_config(path: Path, *, parallel_jobs: bool, overrides: Mapping[str, obje
     was not given. Raises ConfigError: one line that names the file or the flag, the field, what was wanted and found.
     """
     flags = {name: _from_working_folder(name, value) for name, value in overrides.items() if value is not None}
-    data = {**read_object(path), **flags}
+    written = {name: value for name, value in read_object(path).items() if name != "$schema"}  # for editors alone
+    data = {**written, **flags}
     return _validated(data, shown_path(path), Surroundings(Path(os.path.realpath(path)).parent, parallel_jobs), flags)
 
 

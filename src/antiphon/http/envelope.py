@@ -6,7 +6,7 @@ Everything that raises in the HTTP layer is answered here; nothing else in the p
 import json
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 from websockets.frames import CloseCode
@@ -184,13 +185,21 @@ async def _on_http_exception(request: Request, exc: Exception) -> Response:
             route = f"{_method(request.scope)} {request.scope['path']}"[:200]
             body = _body(f"there is no route {route}", "not_found_error", None, "not_found")
         case 405:
-            allowed = ", ".join(sorted(headers.get("Allow", "").split(", "))) or "another method"
+            headers["Allow"] = allowed = ", ".join(_methods_of(request))
             body = _body(f"this route takes {allowed}", "not_found_error", None, "method_not_allowed")
         case status:
             fault = "server_error" if status >= 500 else "invalid_request_error"
             body = _body(str(exc.detail), fault, None, None)
     note_refusal(_reason(body))
     return _answer(exc.status_code, body, headers)
+
+
+def _methods_of(request: Request) -> Sequence[str]:
+    """What the path takes, by whichever of its routes: Starlette names those of the first."""
+    routes = [
+        it for it in request.app.routes if isinstance(it, Route) and it.matches(request.scope)[0] is not Match.NONE
+    ]
+    return sorted({method for route in routes for method in route.methods or ()})
 
 
 async def _on_validation_error(_request: Request, exc: Exception) -> Response:
