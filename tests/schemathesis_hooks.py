@@ -19,6 +19,7 @@ _FIT = {
     "text": "a text",
     "language": "en",
     "voice": None,
+    "speed": None,
     "options": {},
     "response_format": "json",
     "timestamp_granularities": ["word"],
@@ -62,8 +63,9 @@ def _mend(place, fit):
             _mend(item, fit)
     if not isinstance(place, dict):
         return
+    made_up = repr(place)
     for name, value in place.items():
-        if name in fit and _is_chosen(name + repr(value)):
+        if name in fit and _is_chosen(name + made_up):
             place[name] = _like(value, fit[name])
         else:
             _mend(value, fit)

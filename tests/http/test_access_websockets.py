@@ -65,6 +65,12 @@ def test_a_key_is_a_header_or_a_subprotocol(key):
     assert knock(rules, subprotocols=["realtime", PREFIX + key, "openai-beta.realtime-v1"]) == (101, None)
 
 
+def test_an_admin_key_opens_one_too():
+    rules = AccessRules(KEYS, admin_keys=("of-the-admin",))
+    assert knock(rules, bearer(b"of-the-admin")) == (101, None)
+    assert knock(rules, subprotocols=["realtime", PREFIX + "of-the-admin"]) == (101, None)
+
+
 @pytest.mark.parametrize(
     ("fields", "subprotocols"),
     [((), ()), (bearer(b"wrong"), ()), ((), ["realtime"]), ((), [PREFIX]), ((), [PREFIX + "wrong"]),

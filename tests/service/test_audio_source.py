@@ -94,3 +94,68 @@ def test_a_refusal_opens_nothing(root):
 def test_without_allowed_folders_every_path_is_refused(root):
     with pytest.raises(Forbidden):
         from_path(str(root / "speech.wav"), [], "audio")
+
+
+@pytest.fixture
+def swapped(root, tmp_path, monkeypatch):
+    """A path below a folder of the root; what is given is done once the path has been resolved, before it is opened."""
+    (root / "folder").mkdir()
+    (root / "folder" / "speech.wav").write_bytes(b"RIFF")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "speech.wav").write_bytes(b"SECRET")
+    path = root / "folder" / "speech.wav"
+    resolve = Path.resolve
+
+    def swap_after(swap):
+        def resolve_and_swap(self, strict=False):
+            found = resolve(self, strict)
+            if self == path:
+                monkeypatch.undo()
+                swap(path)
+            return found
+
+        monkeypatch.setattr(Path, "resolve", resolve_and_swap)
+        return path
+
+    return swap_after
+
+
+def lead_its_folder_out(path):
+    path.parent.rename(path.parent.with_name("was"))
+    path.parent.symlink_to(path.parents[2] / "outside")
+
+
+def lead_it_out(path):
+    path.unlink()
+    path.symlink_to(path.parents[2] / "outside" / "speech.wav")
+
+
+def make_it_a_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("swap", [lead_its_folder_out, lead_it_out, make_it_a_pipe, Path.unlink])
+def test_what_changes_between_the_look_and_the_opening_leads_nowhere(root, swapped, swap):
+    path = swapped(swap)
+    before = len(list(OPEN_FILES.iterdir()))
+    refusal(path, root)
+    assert len(list(OPEN_FILES.iterdir())) == before
+
+
+def test_an_open_file_of_the_server_is_no_way_around_the_folders(root, tmp_path):
+    (tmp_path / "secret.wav").write_bytes(b"SECRET")
+    with (tmp_path / "secret.wav").open("rb") as secret:
+        (root / "link.wav").symlink_to(f"/proc/self/fd/{secret.fileno()}")
+        words = {refusal(path, root) for path in (root / "link.wav", f"/proc/self/fd/{secret.fileno()}", "/dev/fd/99")}
+    assert words == {refusal(root / "nothing.wav", root)}
+
+
+def test_a_device_below_an_allowed_folder_is_not_opened():
+    assert refusal("/dev/tty", "/dev") == refusal("/dev/no-such", "/dev")
+    assert refusal("/dev/zero", "/dev") == refusal("/dev/no-such", "/dev")
+
+
+def test_a_file_is_found_below_any_of_several_folders(root, tmp_path):
+    with from_path(str(root / "speech.wav"), [str(tmp_path / "none"), str(root)], "audio") as body:
+        assert body.read() == b"RIFF"

@@ -2,11 +2,11 @@
 
 import base64
 import binascii
-import errno
 import io
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,7 +25,7 @@ def from_path(path: str, allowed_roots: Sequence[str], param: str) -> BinaryIO:
     """Open a regular file under one of the roots, symbolic links resolved first.
 
     Raises Forbidden, in the same words whether or not there is such a file: an answer must not tell what exists. A
-    device or a pipe is refused without waiting for it.
+    device or a pipe is refused without being opened.
     """
     refusal = Forbidden(f"{param}: there is no file that may be read at this path", param=param)
     try:
@@ -38,9 +38,33 @@ def from_path(path: str, allowed_roots: Sequence[str], param: str) -> BinaryIO:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file that is no folder, device or pipe, and whose last name is no link; raises OSError at once."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return os.fdopen(descriptor, "rb")
-    os.close(descriptor)
-    raise OSError(errno.EINVAL, "no regular file")
+    """Open the regular file at a resolved path, name by name and through no link; raises OSError at once.
+
+    A name that was resolved may have become a link since: whoever may write there could lead elsewhere then.
+    """
+    *folders, name = path.parts
+    if not folders:
+        raise IsADirectoryError(path)
+    with ExitStack() as opened:
+        folder: int | None = None
+        for step in folders:
+            folder = _opened(opened, step, _FOLDER, folder)
+        _require_regular(os.stat(name, dir_fd=folder, follow_symlinks=False))  # opening a device may do something
+        descriptor = _opened(opened, name, _FILE, folder)
+        _require_regular(os.fstat(descriptor))  # it may be another by now
+        return os.fdopen(os.dup(descriptor), "rb")
+
+
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def _opened(opened: ExitStack, name: str, flags: int, folder: int | None) -> int:
+    descriptor = os.open(name, flags, dir_fd=folder)
+    opened.callback(os.close, descriptor)
+    return descriptor
+
+
+def _require_regular(found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise FileNotFoundError
