@@ -95,7 +95,7 @@ def complete(app: FastAPI, rules: AccessRules) -> None:
     draft: Callable[[], Document] = app.openapi
 
     def document() -> Document:
-        if app.openapi_schema is None or "securitySchemes" not in app.openapi_schema.get("components", {}):
+        if app.openapi_schema is None:
             app.openapi_schema = _completed(draft(), rules)
         return app.openapi_schema
 
