@@ -37,6 +37,8 @@ def before_call(context, case, kwargs):
     del context, kwargs
     model = next((model for word, model in _MODELS.items() if word in case.path), "tts")
     fit = {**_FIT, "model": model, "model_id": model, "id": model}
+    if case.path == "/v1/audio/speech":
+        fit["response_format"] = "wav"
     if case.path.startswith("/v1/tasks/"):
         fit["audio"] = None  # it speaks
     for place in (case.query, case.path_parameters, case.body):

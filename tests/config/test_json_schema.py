@@ -11,6 +11,7 @@ import pytest
 
 from antiphon.config import ServerConfig
 from antiphon.config.json_schema import config_schema
+from server_process import antiphon
 
 PROJECT = Path(__file__).parents[2]
 MODEL = {"id": "a", "family": "controlled", "path": "models/a", "task": "tts"}
@@ -72,3 +73,8 @@ def test_what_the_server_refuses_the_schema_refuses(
 
 def test_a_file_may_name_its_schema(load: Callable[..., ServerConfig]) -> None:
     assert load({"$schema": "configuration.schema.json", "port": 1}).port == 1
+
+
+def test_the_command_prints_it() -> None:
+    done = antiphon("config", "schema")
+    assert (done.returncode, json.loads(done.stdout)) == (0, config_schema())
