@@ -1,6 +1,6 @@
 """Schemathesis calls every route, with keys and without: each answer is one that the OpenAPI document declares.
 
-A longer run by hand: `EXAMPLES=300 pytest tests/http/test_every_answer.py`.
+A longer run by hand: `EXAMPLES=40 pytest tests/http/test_every_answer.py`.
 """
 
 import os
