@@ -33,6 +33,12 @@ class TlsFiles:
             part.write_to_path(cert, append=True)
         return cert, key
 
+    def authority(self) -> Path:
+        """The file of who vouches for the certificates, for programs that take one."""
+        file = self.folder / "authority.pem"
+        self._authority.cert_pem.write_to_path(file)
+        return file
+
     def locked(self, key: Path) -> Path:
         """The same key behind a passphrase."""
         opened = load_pem_private_key(key.read_bytes(), None)

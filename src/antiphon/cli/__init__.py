@@ -10,12 +10,14 @@ from antiphon.cli.diarize import diarize
 from antiphon.cli.models import app as models_app
 from antiphon.cli.say import say
 from antiphon.cli.serve import serve
+from antiphon.cli.status import status
 from antiphon.cli.transcribe import transcribe
 from antiphon.cli.vad import vad
 from antiphon.cli.validate import validate
 
 app = typer.Typer(help="antiphon: a self-hosted speech server.", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(serve)
+app.command()(status)
 app.command()(bench)
 app.command()(say)
 app.command()(transcribe)

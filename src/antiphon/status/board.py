@@ -1,0 +1,110 @@
+"""A snapshot as people see it: a table that any console of rich's can print. It asks nobody."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from antiphon.status.snapshot import Model, Snapshot, Waiter
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+COLUMNS = ("model", "task", "state", "slots", "queue", "memory", "last error")
+SHOWN_WAITERS = 8
+"""Of a longer queue the first are shown, and how many more there are."""
+
+_MIB = 1024 * 1024
+_STATES = {"ready": "green", "unloaded": "dim"}
+_UNDER_WAY = "yellow"
+_BARRIER = "bold magenta"
+
+
+def board(snapshot: Snapshot, url: str) -> "RenderableType":
+    """The table, with a line above it that sums it up."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in COLUMNS:
+        table.add_column(column, justify="right" if column == "memory" else "left")
+    for model in snapshot.models:
+        table.add_row(
+            _plain(model.id),
+            model.task,
+            Text(model.state, style=_STATES.get(model.state, _UNDER_WAY)),
+            _slots(model),
+            _queue(model),
+            _memory(model.resident_bytes),
+            _plain(model.last_error or "", "red"),
+        )
+    return Group(_plain(f"{url}  {_sum(snapshot)}"), table)
+
+
+def age(age_ms: float) -> str:
+    """How long something has been so, to two digits or so."""
+    seconds = age_ms / 1000
+    if seconds < 1:
+        return f"{round(age_ms)} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02} min"
+
+
+def _sum(snapshot: Snapshot) -> str:
+    loaded = [model for model in snapshot.models if model.state == "ready"]
+    resident_bytes = sum(model.resident_bytes or 0 for model in snapshot.models)
+    return f"{len(snapshot.models)} models, {len(loaded)} ready, {_memory(resident_bytes)}"
+
+
+def _slots(model: Model) -> "Text":
+    """A cell for each slot; one for all of them under an exclusive lease."""
+    from rich.text import Text
+
+    leases = {lease.slot: lease for lease in model.leases}
+    if (exclusive := leases.get(None)) is not None:
+        return Text(f"[all {exclusive.operation} {age(exclusive.age_ms)}]", style=_BARRIER)
+    cells = []
+    for slot in range(model.slots):
+        lease = leases.get(slot)
+        cells.append(
+            Text(f"[{slot} free]", style="dim")
+            if lease is None
+            else Text(f"[{slot} {lease.operation} {age(lease.age_ms)}]", style=_UNDER_WAY)
+        )
+    return Text(" ").join(cells)
+
+
+def _queue(model: Model) -> "Text":
+    """The waiters in order. A barrier stands between bars: what is behind it waits for it."""
+    from rich.text import Text
+
+    shown = [_waiter(waiter) for waiter in model.queue[:SHOWN_WAITERS]]
+    if model.waiting > len(shown):
+        shown.append(Text(f"+{model.waiting - len(shown)} more"))
+    return Text(", ").join(shown)
+
+
+def _waiter(waiter: Waiter) -> "Text":
+    from rich.text import Text
+
+    text = f"{waiter.position} {waiter.operation} {age(waiter.age_ms)}"
+    return Text(text) if waiter.kind == "request" else Text(f"| {text} |", style=_BARRIER)
+
+
+def _memory(size_bytes: int | None) -> str:
+    return "" if size_bytes is None else f"{size_bytes / _MIB:,.0f} MiB"
+
+
+def _plain(text: str, style: str = "") -> "Text":
+    """A text that was told to us: it steers no terminal, and square brackets in it are no markup."""
+    from rich.text import Text
+
+    return Text("".join(_printable(text)), style=style)
+
+
+def _printable(text: str) -> Iterator[str]:
+    return (sign if sign.isprintable() else " " for sign in text)
