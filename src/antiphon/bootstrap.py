@@ -1,5 +1,6 @@
 """The composition root: from a configuration to a runtime, its services and a listening server."""
 
+import os
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -43,6 +44,7 @@ from antiphon.runtime.process_codec import ProcessCodec
 from antiphon.runtime.serial import ServerState
 from antiphon.runtime.shutdown import Shutdown
 from antiphon.runtime.signals import StopSignals
+from antiphon.runtime.supervisor import Supervisor
 from antiphon.runtime.threads import with_threads
 from antiphon.runtime.wiring import EngineLimits, ResidencyLimits, RuntimePorts
 from antiphon.service.alignment import AlignmentService
@@ -268,18 +270,24 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
         side = SideListeners([make_listener(it.kind, it.options(), rules) for it in config.listeners])
         side.open()
         opened.callback(side.close)
-        shutdown = Shutdown(assembly.runtime, clock, config.drain_timeout_ms / 1000, assembly.codec.kill)
+        supervisor = Supervisor(os.environ, clock)
+        opened.callback(supervisor.close)
+        drain_timeout_s = config.drain_timeout_ms / 1000
+        shutdown = Shutdown(assembly.runtime, clock, drain_timeout_s, assembly.codec.kill, supervisor.stopping)
         opened.callback(shutdown.close)
         if signals is not None:
             signals.tell(shutdown.ask)
         try:
-            on_listening(address_of(bound, secure=tls is not None))
+            url = address_of(bound, secure=tls is not None)
+            on_listening(url)
             await assembly.codec.start()
             await assembly.runtime.start()
             limits = _peer_limits(config)
             order, ledger = shutdown.order, assembly.ledger or NoLedger()
             if config.listeners:  # an application of their own: it takes time to build
                 side.start(Served(assembly.app(), limits, order, ledger), shutdown.begin)
+            if not order.begun.is_set():
+                supervisor.ready(f"{len(config.models)} models at {url}")
             try:
                 await HttpServer(bound, Served(assembly.app(names), limits, order, ledger), clock, tls).serve()
             finally:

@@ -11,15 +11,21 @@ class Shutdown:
     """The two moments of an end, for the runtime and, as `order`, for the listeners. It joins nobody.
 
     Units: `drain_timeout_s` seconds from the first call of `ask` to the cut; 0 is no deadline. `kill_codec` ends
-    what is being decoded by then.
+    what is being decoded by then; `on_begun` is called once, when the end begins.
     """
 
     def __init__(
-        self, runtime: Runtime, clock: Clock, drain_timeout_s: float, kill_codec: Callable[[], None] | None = None
+        self,
+        runtime: Runtime,
+        clock: Clock,
+        drain_timeout_s: float,
+        kill_codec: Callable[[], None] | None = None,
+        on_begun: Callable[[], None] | None = None,
     ) -> None:
         self.order = StopOrder()
         self._runtime = runtime
         self._kill_codec = kill_codec
+        self._on_begun = on_begun
         self._clock = clock
         self._drain_timeout_s = drain_timeout_s
         self._deadline: Timer | None = None
@@ -37,6 +43,8 @@ class Shutdown:
             return
         self.order.begun.set()
         self._runtime.refuse()
+        if self._on_begun is not None:
+            self._on_begun()
         if self._drain_timeout_s:
             self._deadline = self._clock.call_at(self._clock.now() + self._drain_timeout_s, self.cut)
 
