@@ -7,6 +7,7 @@ from antiphon.cli.align import align
 from antiphon.cli.bench import bench
 from antiphon.cli.config import app as config_app
 from antiphon.cli.diarize import diarize
+from antiphon.cli.doctor import doctor
 from antiphon.cli.models import app as models_app
 from antiphon.cli.say import say
 from antiphon.cli.serve import serve
@@ -18,6 +19,7 @@ from antiphon.cli.validate import validate
 app = typer.Typer(help="antiphon: a self-hosted speech server.", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(serve)
 app.command()(status)
+app.command()(doctor)
 app.command()(bench)
 app.command()(say)
 app.command()(transcribe)

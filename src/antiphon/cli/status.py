@@ -1,7 +1,6 @@
 """`antiphon status`: shows what a running server says of its models, once or again and again."""
 
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from antiphon.cli.environment import KEY_VARIABLE, SERVER_KEYS_VARIABLE, own_key
 from antiphon.cli.faults import one_line_errors
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from antiphon.status.source import Answers, StatusSource
     from antiphon.status.watch import Look
 
-_KEY_VARIABLE, _SERVER_KEYS_VARIABLE = "ANTIPHON_API_KEY", "ANTIPHON_API_KEYS"
 _WIDE = 10_000
 """No table is as wide. What is read by programs is not folded. Units: columns."""
 
@@ -30,7 +29,7 @@ def status(
     api_key: Annotated[
         str | None,
         typer.Option(
-            metavar="KEY", help=f"Better is the environment: {_KEY_VARIABLE}, or the first of {_SERVER_KEYS_VARIABLE}."
+            metavar="KEY", help=f"Better is the environment: {KEY_VARIABLE}, or the first of {SERVER_KEYS_VARIABLE}."
         ),
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on until Ctrl-C.")] = False,
@@ -42,7 +41,7 @@ def status(
     from antiphon.status.watch import looks
 
     with one_line_errors():
-        source = StatusSource(url, api_key or _key_of_the_environment())
+        source = StatusSource(url, api_key or own_key())
         if not watch:
             _print(source.ask(), source, as_json=as_json)
             return
@@ -54,11 +53,6 @@ def status(
                 _print_each(seen, source, as_json=as_json)
         except KeyboardInterrupt:
             return
-
-
-def _key_of_the_environment() -> str | None:
-    keys = os.environ.get(_KEY_VARIABLE) or os.environ.get(_SERVER_KEYS_VARIABLE, "").partition(",")[0]
-    return keys.strip() or None
 
 
 def _show_live(seen: "Iterator[Look]", source: "StatusSource") -> None:

@@ -1,0 +1,102 @@
+"""What `antiphon serve` would make of a configuration, short of serving it: models, listeners and the address."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from antiphon.bootstrap import bind_as_allowed, inspect, installed_config
+from antiphon.config import ServerConfig, load_config
+from antiphon.doctor.diagnosis import Diagnosis, fail, ok, warn
+from antiphon.http.tls import tls_context
+from antiphon.listeners.kinds import make_listener
+from antiphon.ports.listener import HouseRules
+from antiphon.runtime.audit import audited_slots, check_slots
+from antiphon.runtime.discovery import AdapterFinder
+from antiphon.runtime.isolation import isolated
+from antiphon.status.errors import NoServer, Refused
+from antiphon.status.source import StatusSource
+from antiphon.vocabulary.errors import AntiphonError
+from antiphon.vocabulary.spec import Registration
+
+_ASK_TIMEOUT_S = 5.0
+_EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (it is asked, and not bound)
+
+
+def configured(
+    file: Path | None, models_root: Path | None, api_keys: Sequence[str], *, parallel_jobs: bool
+) -> tuple[Diagnosis, ServerConfig | None]:
+    """What a server would be started with: the file, or all installed models where there is none."""
+    flags: dict[str, object] = {"models_root": None if models_root is None else str(models_root)}
+    flags["api_keys"] = list(api_keys) or None
+    try:
+        if file is None:
+            config = installed_config(models_root, flags, parallel_jobs=parallel_jobs)
+        else:
+            config = load_config(file, parallel_jobs=parallel_jobs, overrides=flags)
+    except AntiphonError as error:
+        advice = "install models, or name a file (--config)" if file is None else "mend the file: docs/configuration.md"
+        return fail("configuration", error.message, advice), None
+    source = "no file: every installed model" if file is None else str(file)
+    return ok("configuration", f"{source}; {len(config.models)} models"), config
+
+
+def model(registration: Registration, finder: AdapterFinder, *, parallel_jobs: bool) -> tuple[Diagnosis, int]:
+    """Whether it could be loaded, as far as its files and the audit list tell, and what it needs of the memory."""
+    spec = registration.spec
+    subject = f"model {spec.id}"
+    try:
+        capability = inspect(finder, registration)
+        if parallel_jobs:
+            check_slots(spec)
+        where = isolated(registration, capability).spec.isolation
+    except AntiphonError as error:
+        return fail(subject, error.message, "mend the model's fields, or its files"), 0
+    slots = f"{spec.slots} of {audited_slots(spec)} audited slots" if parallel_jobs else "one session"
+    said = f"{spec.family}, {spec.task}, {spec.mode}, {slots}, {spec.threads} threads a call, in a {where} of its own"
+    return ok(subject, said), 0 if registration.lazy else capability.weight_bytes
+
+
+def listeners(config: ServerConfig) -> Iterator[Diagnosis]:
+    """Whether each of the listeners beside the default one can be made; none is opened."""
+    rules = HouseRules(config.api_keys, config.insecure)
+    for listener in config.listeners:
+        subject = f"listener {listener.kind}"
+        try:
+            make_listener(listener.kind, listener.options(), rules)
+        except AntiphonError as error:
+            yield fail(subject, error.message, "mend its options, or install its extra: docs/listeners.md")
+        else:
+            yield ok(subject, "its options are in order")
+
+
+def address(config: ServerConfig) -> Diagnosis:
+    """Whether the default listener could listen there now; a server that serves there already is in order."""
+    try:
+        if config.tls_cert and config.tls_key:
+            tls_context(config.tls_cert, config.tls_key)
+    except AntiphonError as error:
+        return fail("address", error.message, "mend tls_cert and tls_key: docs/security.md")
+    try:
+        bound, names = bind_as_allowed(config)
+    except AntiphonError as error:
+        if config.port and _is_served(config):
+            return ok("address", f"{config.host} port {config.port}: a server answers there already")
+        return fail("address", error.message, "free the port, name another one, or set a key")
+    with bound:
+        return _reach(config, bound.getsockname()[1], is_local=names is not None)
+
+
+def _reach(config: ServerConfig, port: int, *, is_local: bool) -> Diagnosis:
+    said = f"{config.host} port {port} is free"
+    if is_local or config.api_keys:
+        return ok("address", f"{said}; {'this machine alone reaches it' if is_local else 'a key is asked for'}")
+    return warn("address", f"{said}; whoever reaches it may use it", "set a key: docs/security.md")
+
+
+def _is_served(config: ServerConfig) -> bool:
+    host = _EVERY_ADDRESS.get(config.host, config.host)
+    scheme = "https" if config.tls_cert else "http"
+    url = f"{scheme}://[{host}]:{config.port}" if ":" in host else f"{scheme}://{host}:{config.port}"
+    try:
+        return b'"status"' in StatusSource(url, None, _ASK_TIMEOUT_S).get("/health")
+    except (NoServer, Refused):
+        return False
