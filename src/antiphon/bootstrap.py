@@ -287,7 +287,7 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
             if config.listeners:  # an application of their own: it takes time to build
                 side.start(Served(assembly.app(), limits, order, ledger), shutdown.begin)
             if not order.begun.is_set():
-                supervisor.ready(f"{len(config.models)} models at {url}")
+                supervisor.ready(f"answering at {url}, models: {len(config.models)}")
             try:
                 await HttpServer(bound, Served(assembly.app(names), limits, order, ledger), clock, tls).serve()
             finally:

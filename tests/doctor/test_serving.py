@@ -31,7 +31,7 @@ def test_a_file_that_can_be_served_is_in_order(tmp_path):
     (tmp_path / "server.json").write_text(json.dumps({"port": 9}))
 
     told, made = configured(tmp_path / "server.json", None, ["key"], parallel_jobs=False)
-    assert (told.health, told.said) == (OK, f"{tmp_path}/server.json; 0 models")
+    assert (told.health, told.said) == (OK, f"{tmp_path}/server.json; models: 0")
     assert (made.port, made.api_keys) == (9, ("key",))
 
 

@@ -34,7 +34,7 @@ def test_it_is_ready_once_it_answers_and_stopping_while_accepted_work_still_runs
     watch = {"NOTIFY_SOCKET": notices.getsockname(), "WATCHDOG_USEC": "200000"}
     config = {"models": [model], "isolation": "process"}
     with running_server(tmp_path, config, env=watch) as server, ThreadPoolExecutor(1) as threads:
-        assert wait_for(notices, "READY=1") == f"READY=1\nSTATUS=1 models at {server.url}"
+        assert wait_for(notices, "READY=1") == f"READY=1\nSTATUS=answering at {server.url}, models: 1"
         assert httpx.get(f"{server.url}/health").status_code == 200
         with checkpoint.held("run"):
             body = {"model": "m", "input": "accepted"}

@@ -56,13 +56,13 @@ def test_memory_and_the_last_error_are_shown_and_summed_up():
     second = Model("b", "unloaded", 1, last_error="the model could not be loaded")
 
     summary, _, loaded, failed = lines(first, second)
-    assert summary == f"{URL} 2 models, 1 ready, 210 MiB"
+    assert summary == f"{URL} models: 2, ready: 1, 210 MiB"
     assert loaded == "a ready [0 free] 210 MiB"
     assert failed == "b unloaded [0 free] the model could not be loaded"
 
 
 def test_a_server_without_models_has_a_head_alone():
-    assert lines() == [f"{URL} 0 models, 0 ready, 0 MiB", "model task state slots queue memory last error"]
+    assert lines() == [f"{URL} models: 0, ready: 0, 0 MiB", "model task state slots queue memory last error"]
 
 
 def test_what_a_server_says_is_neither_markup_nor_a_terminals_order():

@@ -115,12 +115,12 @@ def test_json_is_what_the_server_says_on_one_line(server):
 
 def test_a_lost_server_is_told_of_once_and_found_again_when_it_comes_back(tmp_path):
     with running_server(tmp_path, {}) as first, watching(first.url) as process:
-        read_until(process.stdout, "0 models")
+        read_until(process.stdout, "models: 0,")
         assert first.stop() == 0
         assert "; trying again" in process.stderr.readline()
         port = int(first.url.rpartition(":")[2])
         with controlled_server(tmp_path / "again", parallel=False, port=port):
-            read_until(process.stdout, "3 models")
+            read_until(process.stdout, "models: 3,")
             assert interrupted(process) == (0, "")
 
 
@@ -221,4 +221,4 @@ def test_a_key_that_no_header_can_carry_is_not_repeated():
 def test_the_address_may_come_from_the_environment(server):
     done = status(ANTIPHON_URL=server.process.url)
 
-    assert done.stdout.startswith(f"{server.process.url}  3 models")
+    assert done.stdout.startswith(f"{server.process.url}  models: 3")

@@ -36,7 +36,7 @@ def configured(
         advice = "install models, or name a file (--config)" if file is None else "mend the file: docs/configuration.md"
         return fail("configuration", error.message, advice), None
     source = "no file: every installed model" if file is None else str(file)
-    return ok("configuration", f"{source}; {len(config.models)} models"), config
+    return ok("configuration", f"{source}; models: {len(config.models)}"), config
 
 
 def model(registration: Registration, finder: AdapterFinder, *, parallel_jobs: bool) -> tuple[Diagnosis, int]:

@@ -57,7 +57,7 @@ def age(age_ms: float) -> str:
 def _sum(snapshot: Snapshot) -> str:
     loaded = [model for model in snapshot.models if model.state == "ready"]
     resident_bytes = sum(model.resident_bytes or 0 for model in snapshot.models)
-    return f"{len(snapshot.models)} models, {len(loaded)} ready, {_memory(resident_bytes)}"
+    return f"models: {len(snapshot.models)}, ready: {len(loaded)}, {_memory(resident_bytes)}"
 
 
 def _slots(model: Model) -> "Text":
