@@ -31,7 +31,7 @@ def doctor(
 
     found: list[Diagnosis] = []
     with one_line_errors():
-        for diagnosis in examine(Order(config, models_root, server_keys(), tuple(family or ()), parallel_jobs)):
+        for diagnosis in examine(Order(config, models_root, tuple(server_keys()), tuple(family or ()), parallel_jobs)):
             found.append(diagnosis)
             if not as_json:
                 _show(diagnosis)

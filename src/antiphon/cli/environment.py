@@ -1,14 +1,17 @@
-"""What the commands that serve nobody take from the environment."""
+"""What the commands take from the environment."""
 
 import os
+from collections.abc import Sequence
 
-KEY_VARIABLE, SERVER_KEYS_VARIABLE = "ANTIPHON_API_KEY", "ANTIPHON_API_KEYS"
+KEY_VARIABLE = "ANTIPHON_API_KEY"
+SERVER_KEYS_VARIABLE, ADMIN_KEYS_VARIABLE = "ANTIPHON_API_KEYS", "ANTIPHON_ADMIN_KEYS"
 
 
-def server_keys() -> tuple[str, ...]:
+def server_keys() -> Sequence[str]:
     """The keys that a server with this environment would ask for."""
-    keys = (key.strip() for key in os.environ.get(SERVER_KEYS_VARIABLE, "").split(","))
-    return tuple(key for key in keys if key)
+    from antiphon.config.keys import listed_keys
+
+    return listed_keys(os.environ.get(SERVER_KEYS_VARIABLE, ""))
 
 
 def own_key() -> str | None:

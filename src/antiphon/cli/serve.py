@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from antiphon.cli.environment import ADMIN_KEYS_VARIABLE, SERVER_KEYS_VARIABLE
 from antiphon.cli.faults import one_line_errors
 
 if TYPE_CHECKING:
     from antiphon.bootstrap import Assembly
 
 _FLAGS = "Configuration (each wins over the file)"
-_KEYS_VARIABLE, _ADMIN_KEYS_VARIABLE = "ANTIPHON_API_KEYS", "ANTIPHON_ADMIN_KEYS"
 _LOGGED_BODY_BYTES = 2000
 
 
@@ -63,7 +63,7 @@ def serve(
         typer.Option(
             metavar="KEY",
             help="A key that clients must send; may be given several times. Other users of the machine can see flags: "
-            f"better is the environment, {_KEYS_VARIABLE}=KEY,KEY, or a file.",
+            f"better is the environment, {SERVER_KEYS_VARIABLE}=KEY,KEY, or a file.",
             rich_help_panel=_FLAGS,
         ),
     ] = None,
@@ -71,7 +71,7 @@ def serve(
     admin_keys_file: Annotated[
         Path | None,
         typer.Option(
-            help=f"Keys that management asks for, one a line; or in the environment, {_ADMIN_KEYS_VARIABLE}=KEY,KEY.",
+            help=f"Keys that management asks for, one a line; or in the environment, {ADMIN_KEYS_VARIABLE}=KEY,KEY.",
             rich_help_panel=_FLAGS,
         ),
     ] = None,
@@ -129,8 +129,8 @@ def serve(
         "models_root": None if models_root is None else str(models_root),
         "voice_dir": None if voice_dir is None else str(voice_dir),
         "allowed_audio_roots": [str(root) for root in allowed_audio_roots] if allowed_audio_roots else None,
-        "api_keys": _keys_of_the_environment(_KEYS_VARIABLE, api_key),
-        "admin_keys": _keys_of_the_environment(_ADMIN_KEYS_VARIABLE),
+        "api_keys": _keys_of_the_environment(SERVER_KEYS_VARIABLE, api_key),
+        "admin_keys": _keys_of_the_environment(ADMIN_KEYS_VARIABLE),
         "api_keys_file": None if api_keys_file is None else str(api_keys_file),
         "admin_keys_file": None if admin_keys_file is None else str(admin_keys_file),
         "insecure": insecure,
