@@ -32,7 +32,7 @@ def metrics():
     counts.granted("m", 0.1)
     counts.ran("m", 0.1, 0.1)
     counts.loaded("m", 0.1)
-    counts.evicted("m", EvictionCause.IDLE)
+    counts.evicted("m", EvictionCause.IDLE, None)
     reading = ModelReading(Registration(spec), ModelState.READY, 2, 1, 0, 3, 0, 2**20)
     return Metrics(counts, lambda: [reading], parallel=True)
 

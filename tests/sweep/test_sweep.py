@@ -14,6 +14,7 @@ WAYS = ("leaves", "fails", "raises")
 _KEPT = 0.8
 """The share of the places noted that must still be there: a call less is no lost coverage, a phase less is."""
 _SWEPT_MODULES = (
+    "evictions",
     "leases",
     "live",
     "models",

@@ -97,8 +97,9 @@ class Counts(SilentObserver):
         """A model is not."""
         self.loads.add((model_id, FAILED))
 
-    def evicted(self, model_id: str, cause: EvictionCause) -> None:
+    def evicted(self, model_id: str, cause: EvictionCause, newcomer: str | None) -> None:
         """A model is in memory no more."""
+        del newcomer
         self.evictions.add((model_id, cause))
 
     def died(self, model_id: str) -> None:

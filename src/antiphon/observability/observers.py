@@ -37,6 +37,11 @@ class Observers:
         for it in self._observers:
             it.ran(model_id, load_s, run_s)
 
+    def registered(self, model_id: str) -> None:
+        """Hand on."""
+        for it in self._observers:
+            it.registered(model_id)
+
     def loaded(self, model_id: str, load_s: float) -> None:
         """Hand on."""
         for it in self._observers:
@@ -47,10 +52,10 @@ class Observers:
         for it in self._observers:
             it.load_failed(model_id)
 
-    def evicted(self, model_id: str, cause: EvictionCause) -> None:
+    def evicted(self, model_id: str, cause: EvictionCause, newcomer: str | None) -> None:
         """Hand on."""
         for it in self._observers:
-            it.evicted(model_id, cause)
+            it.evicted(model_id, cause, newcomer)
 
     def died(self, model_id: str) -> None:
         """Hand on."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from antiphon.residency.registry import Entry
 from antiphon.vocabulary.states import ModelState
 
-_RESIDENT = frozenset({ModelState.LOADING, ModelState.READY, ModelState.RECONFIGURING})
+RESIDENT = frozenset({ModelState.LOADING, ModelState.READY, ModelState.RECONFIGURING})
 """A model that loads has its place reserved, one that is reconfigured keeps it, one that unloads has given it up."""
 
 
@@ -26,7 +26,7 @@ def plan_eviction(entries: Iterable[Entry], newcomer: Entry | None, max_loaded_m
 
     A pinned model takes its place as any other does, and is never a candidate.
     """
-    others = [entry for entry in entries if entry is not newcomer and entry.state in _RESIDENT]
+    others = [entry for entry in entries if entry is not newcomer and entry.state in RESIDENT]
     excess = max(0, len(others) + 1 - max_loaded_models) if max_loaded_models else 0
     movable = [entry for entry in others if entry.state is ModelState.READY and not entry.registration.pinned]
     return EvictionPlan(excess, tuple(sorted(movable, key=lambda entry: entry.last_used)))

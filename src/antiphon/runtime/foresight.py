@@ -68,7 +68,7 @@ class Planner:
                 return Foresight()
             self._require_audited(resident, spec)
         elif loaded and strategy is Strategy.SIDE_BY_SIDE:
-            self._residents.require_room_beside(resident)
+            self._residents.evictions.require_room_beside(resident)
             self._registrar.require_audited(spec)
             self._registrar.require_memory_beside(spec, capability)
             return Foresight(loads=(model_id,), unloads=(model_id,), needed_bytes=needed_bytes)
@@ -98,7 +98,7 @@ class Planner:
         They leave for their places, then for their memory. A model that is loaded has a place, and its own memory
         comes back first; new weights that are tried beside the old ones have theirs when the others are asked.
         """
-        plan = self._residents.eviction_plan(None if newcomer is None else newcomer.entry)
+        plan = self._residents.evictions.plan(None if newcomer is None else newcomer.entry)
         idle = [entry for entry in plan.candidates if self._desk.is_idle(entry.id)]
         in_place = newcomer is not None and newcomer.pool is not None
         leaving = 0 if in_place else plan.excess

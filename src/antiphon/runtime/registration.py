@@ -112,7 +112,7 @@ class Registrar:
         entry, staged = resident.entry, None
         with self._names_kept(registration):
             if entry.registration.spec == registration.spec:
-                entry.commit(registration, capability)
+                self._residents.commit(entry, registration, capability)
             else:
                 staged = await self._checked(resident, registration, capability)
                 await self._retire_and_commit(resident, lease, registration, capability, staged)
@@ -262,7 +262,7 @@ class Registrar:
             self._desk.run_times(resident.entry.id).forget_loads()
         self._desk.resize(lease, registration.spec.slots)
         try:
-            resident.entry.commit(registration, capability)
+            self._residents.commit(resident.entry, registration, capability)
         except BaseException:
             self._desk.resize(lease, slots)
             raise

@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 
-from antiphon.admission.gate import Lease
 from antiphon.admission.policy import effective_timeout_s, seconds
 from antiphon.ports.host import SlotHost
-from antiphon.residency.eviction import EvictionPlan, plan_eviction
+from antiphon.residency.eviction import plan_eviction
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry, Registry
 from antiphon.runtime.api import MemoryChange
 from antiphon.runtime.deaths import Deaths, death_of
+from antiphon.runtime.evictions import Evictions
 from antiphon.runtime.idle_alarms import IdleAlarms
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.memory_needs import MemoryNeeds
@@ -34,8 +33,8 @@ from antiphon.vocabulary.errors import (
     ShuttingDown,
     WorkerDied,
 )
-from antiphon.vocabulary.spec import ModelSpec, Registration
-from antiphon.vocabulary.states import EvictionCause, ModelState, Operation
+from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
+from antiphon.vocabulary.states import EvictionCause, ModelState
 
 
 class Residents:
@@ -51,10 +50,18 @@ class Residents:
         self._desk = desk
         self._tasks = tasks
         self._room = WaitingRoom(ports.clock, ports.limits.residency_wait_s)
-        self._aside: list[Resident] = []  # one for each pool that is being built beside its model's first
         self._deaths = Deaths()
         self._scales = Scales(ports.memory, ports.clock, self.registry, desk)
-        retire = partial(self._evict, cause=EvictionCause.IDLE)
+        self.evictions = Evictions(
+            self.registry,
+            desk,
+            tasks,
+            observer=ports.observer,
+            max_loaded_models=ports.limits.max_loaded_models,
+            detach=self.detach,
+            destroy=self.destroy,
+        )
+        retire = partial(self.evictions.evict, cause=EvictionCause.IDLE)
         self._idle_alarms = IdleAlarms(ports.clock, ports.limits.idle_unload_s, retire)
         desk.on_idle = self._became_idle
 
@@ -74,6 +81,7 @@ class Residents:
         resident = Resident(entry, max_slots)
         self.registry.insert(entry)
         self._by_id[entry.id] = resident
+        self._ports.observer.registered(entry.id)
         return resident
 
     async def pool(self, resident: Resident, staged: Staged | None = None) -> Pool:
@@ -153,6 +161,11 @@ class Residents:
         entry.take(step)
         self._ports.observer.transitioned(entry.id, before, entry.state)
 
+    def commit(self, entry: Entry, registration: Registration, capability: Capability) -> None:
+        """Replace what a model is registered as, and tell the observer."""
+        entry.commit(registration, capability)
+        self._ports.observer.registered(entry.id)
+
     def make_host(self, spec: ModelSpec) -> SlotHost:
         """Make a host; raises LoadFailed where no thread or adapter is to be had, ShuttingDown after `cut`."""
         try:
@@ -186,30 +199,12 @@ class Residents:
         Nor is the model itself meanwhile: its first pool is to work until the second takes its place. Raises ServerBusy
         where there is no room.
         """
-        self.require_room_beside(resident)
-        self._aside.append(resident)
         try:
-            with self._scales.building_aside():
+            with self.evictions.sparing(resident), self._scales.building_aside():
                 yield
         finally:
-            self._aside.remove(resident)
             self._idle_alarms.set(resident)  # it may have rung meanwhile, in vain
             self._room.retry()
-
-    def require_room_beside(self, resident: Resident) -> None:
-        """Raise what `beside` would."""
-        limit = self._ports.limits.max_loaded_models - len(self._aside) - 1
-        if self._ports.limits.max_loaded_models and (
-            limit < 1 or plan_eviction(self.registry, resident.entry, limit).excess
-        ):
-            raise ServerBusy("there is no room for a second pool beside the first (max_loaded_models)")
-
-    def eviction_plan(self, newcomer: Entry | None) -> EvictionPlan:
-        """What a load has to evict now; None is a model that is not registered yet."""
-        limit = self._ports.limits.max_loaded_models
-        plan = plan_eviction(self.registry, newcomer, max(1, limit - len(self._aside)) if limit else 0)
-        aside = {resident.entry.id for resident in self._aside}
-        return replace(plan, candidates=tuple(entry for entry in plan.candidates if entry.id not in aside))
 
     def no_room(self) -> ServerBusy:
         """What a load is told that finds too few idle models to evict."""
@@ -310,8 +305,8 @@ class Residents:
 
         What was evicted stays so, also where it was not enough.
         """
-        plan = self.eviction_plan(resident.entry)
-        made = self._evict_some(plan.candidates, plan.excess, EvictionCause.ROOM)
+        plan = self.evictions.plan(resident.entry)
+        made = self._evict_some(plan.candidates, plan.excess, EvictionCause.ROOM, resident)
         evictions += made
         if len(made) < plan.excess:
             return False
@@ -334,8 +329,8 @@ class Residents:
                     return await self._build(resident, staged)
                 finally:
                     self.memory.guard.release(needed_bytes)
-            candidates = self.eviction_plan(resident.entry).candidates
-            evictions = evictions or self._evict_some(candidates, 1, EvictionCause.MEMORY)
+            candidates = self.evictions.plan(resident.entry).candidates
+            evictions = evictions or self._evict_some(candidates, 1, EvictionCause.MEMORY, resident)
             if not evictions:
                 raise self.no_memory()
             await asyncio.wait(evictions)
@@ -363,31 +358,11 @@ class Residents:
             raise
         return replace(pool, resident_bytes=change.grown_bytes)
 
-    def _evict_some(self, candidates: Iterable[Entry], count: int, cause: EvictionCause) -> "list[asyncio.Task[None]]":
-        """Retire as many of these as are idle, `count` at most, the first ones first."""
-        attempts = (self._evict(self._by_id[candidate.id], cause) for candidate in candidates)
-        return list(islice((it for it in attempts if it is not None), count))
-
-    def _evict(self, victim: Resident, cause: EvictionCause) -> "asyncio.Task[None] | None":
-        """Retire a model if it is idle now; its memory is freed under its own lease, by a task that is returned."""
-        if victim in self._aside:
-            return None
-        lease = self._desk.try_exclusive(victim.entry.id, Operation.EVICT)
-        if lease is None:
-            return None
-        try:
-            pool = self.detach(victim)
-        except BaseException:
-            self._desk.release(lease)
-            raise
-        self._ports.observer.evicted(victim.entry.id, cause)
-        eviction = self._tasks.start(self._free(victim, pool, lease))
-        eviction.add_done_callback(log_unheard)
-        return eviction
-
-    async def _free(self, resident: Resident, pool: Pool | None, lease: Lease) -> None:
-        with self._desk.holding(lease):
-            await self.destroy(resident, pool)
+    def _evict_some(
+        self, candidates: Iterable[Entry], count: int, cause: EvictionCause, newcomer: Resident
+    ) -> "list[asyncio.Task[None]]":
+        victims = (self._by_id[candidate.id] for candidate in candidates)
+        return self.evictions.evict_some(victims, count, cause, newcomer.entry.id)
 
     def _became_idle(self, model_id: str) -> None:
         """Least recently used and idle are counted from here: only an idle model is ever retired for either."""

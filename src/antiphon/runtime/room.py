@@ -3,6 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
+from contextvars import copy_context
 
 from antiphon.ports.clock import Clock
 from antiphon.vocabulary.errors import AntiphonError, ServerBusy
@@ -30,7 +31,9 @@ class WaitingRoom:
             raise refusal()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         alarm = self._clock.call_at(self._clock.now() + self._wait_s, lambda: self._expire(future, refusal))
-        self._waiting[future] = reserve
+        # It is this load's work, whoever makes the room: a copy each time, since a context cannot be entered twice.
+        context = copy_context()
+        self._waiting[future] = lambda: context.copy().run(reserve)
         try:
             await future
         finally:
