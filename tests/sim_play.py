@@ -20,7 +20,7 @@ from antiphon.vocabulary.errors import (
 from antiphon.vocabulary.spec import Registration
 from antiphon.vocabulary.tasks import Final, Interface, TaskRequest, TaskResult
 from sim_history import FAULTS, HANGS, Event, History
-from sim_journal import Journal
+from sim_journal import WatchedJournal
 from sim_refusals import REASONS, Grounds, reason_of
 from sim_stage import SimStage, answer_of
 
@@ -30,7 +30,7 @@ class Report:
     """What came of a history."""
 
     findings: list[str]
-    journal: Journal
+    journal: WatchedJournal
     edges: Counter = field(default_factory=Counter)
     reasons: Counter = field(default_factory=Counter)
     answered: int = 0
@@ -136,7 +136,7 @@ class Play(SimStage):
     def _refused(self, name: str, event: Event, refusal: AntiphonError) -> None:
         model = self._id(event)
         faulty = model in self.faulty or event.act == "bulk"
-        grounds = Grounds(faulty, self.killed, model in self.registered, self.closing)
+        grounds = Grounds(faulty, self.killed, model in self.names, self.closing)
         reason, legal = reason_of(self.house, event, refusal, grounds)
         self.reasons[reason] += 1
         if not legal or reason not in REASONS:

@@ -7,10 +7,12 @@ import asyncio
 from collections import Counter, deque
 from dataclasses import replace
 
-from antiphon.admission.gate import Decision, Gate
+from antiphon.admission.gate import Gate
+from antiphon.observability.journal.entries import Released
+from antiphon.observability.observers import Observers
 from antiphon.ports.observer import SilentObserver
 from antiphon.residency.crashes import LONGEST_BACK_OFF_S
-from antiphon.residency.eviction import _RESIDENT
+from antiphon.residency.eviction import RESIDENT
 from antiphon.residency.lifecycle import TRANSITIONS, Step
 from antiphon.runtime.api import BoundModel, Inference, Timing
 from antiphon.runtime.models import ModelRuntime
@@ -29,7 +31,7 @@ from antiphon.vocabulary.spec import ModelSpec, Registration
 from antiphon.vocabulary.states import ModelState
 from antiphon.vocabulary.tasks import TaskRequest, TaskResult
 from sim_history import History
-from sim_journal import Journal, journaled
+from sim_journal import WatchedJournal
 
 _MIB = 2**20
 _MAX_STEPS = 50_000
@@ -61,7 +63,7 @@ class SimStage(SilentObserver):
         self.answers: Counter = Counter()
         self.open: set[str] = set()
         self.pools: dict[str, object] = {}
-        self.registered: set[str] = set()
+        self.names: set[str] = set()
         self.steps = 0
         self.closing = False
         self.faulty: set[str] = set()
@@ -73,20 +75,21 @@ class SimStage(SilentObserver):
         self.world = SimWorld(house.memory * _MIB)
         self.world.killable = not house.threads
         self.world.script = self._script
-        self.journal = Journal()
+        clock = VirtualClock(loop)
+        self.journal = WatchedJournal(clock)
         self.metadata: dict[str, object] = {}
         limits = ResidencyLimits(house.max_loaded, house.idle_ms / 1000, house.min_free * _MIB, house.room_ms / 1000)
         ports = RuntimePorts(
-            VirtualClock(loop),
+            clock,
             SimCodec(),
-            self,
+            self if gate is None else Observers([self, self.journal]),
             self.world.make_host,
             self.world,
             house.busy_ms,
             limits,
             EngineLimits(*[house.engine_ms / 1000] * 3),
             max_slots_of=lambda spec: 4,
-            make_gate=Gate if gate is None else journaled(gate, self.journal),
+            make_gate=Gate if gate is None else self.journal.maker(gate),
         )
         self.runtime = runtime(ports)
         for number, slots in enumerate(house.slots):
@@ -133,7 +136,7 @@ class SimStage(SilentObserver):
 
     # What must hold
 
-    def _decided(self, gate: Gate, decisions: list[Decision]) -> None:
+    def _decided(self, gate: Gate) -> None:
         resident = self.runtime._residents.get(gate.name)
         if resident is None:
             return
@@ -142,14 +145,14 @@ class SimStage(SilentObserver):
         if seen is not entry.metadata and gate._exclusive is None and not self._just_released_exclusive(gate):
             self.find(f"{gate.name} was changed under no exclusive lease")
         self.metadata[gate.name] = entry.metadata
-        self.registered.add(gate.name)
+        self.names.add(gate.name)
         self._check_room()
         for resident in self.runtime._residents:
             self._check_state(resident)
 
     def _just_released_exclusive(self, gate: Gate) -> bool:
         last = self.journal.lines[-1]
-        return last.gate == gate.name and last.call == "release"
+        return isinstance(last, Released) and last.model == gate.name
 
     def _check_state(self, resident) -> None:
         entry, state = resident.entry, resident.entry.state
@@ -163,8 +166,8 @@ class SimStage(SilentObserver):
             self.find(f"{entry.id} is published in part")
 
     def _check_room(self) -> None:
-        resident = sum(entry.state in _RESIDENT for entry in self.runtime._residents.registry)
-        beside = len(self.runtime._residents._aside)
+        resident = sum(entry.state in RESIDENT for entry in self.runtime._residents.registry)
+        beside = len(self.runtime._residents.evictions._aside)
         if self.house.max_loaded and resident + beside > self.house.max_loaded:
             self.find(f"{resident} models are resident and {beside} built beside, of {self.house.max_loaded}")
 
@@ -196,8 +199,10 @@ class SimStage(SilentObserver):
             if resident.attempt is not None or resident.entry.state not in (ModelState.READY, ModelState.UNLOADED):
                 self.find(f"{resident.entry.id} is left {resident.entry.state}")
             self._check_state(resident)
-        if desk._pending or len(self.runtime._tasks) or residents._aside or residents._room._waiting:
-            self.find(f"left over: {desk._pending}, {len(self.runtime._tasks)} tasks, {len(residents._aside)}")
+        if desk._pending or len(self.runtime._tasks) or residents.evictions._aside or residents._room._waiting:
+            self.find(
+                f"left over: {desk._pending}, {len(self.runtime._tasks)} tasks, {len(residents.evictions._aside)}"
+            )
         pools = [it.pool.host for it in residents if it.pool is not None]
         if len(pools) != len(self.world.hosts) or any(it not in pools for it in self.world.hosts):
             self.find(f"{len(self.world.hosts)} hosts are left for {len(pools)} pools")

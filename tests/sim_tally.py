@@ -4,8 +4,8 @@ import logging
 from collections import Counter
 from dataclasses import dataclass, field
 
+from antiphon.observability.journal.replay import replay
 from sim_history import draw
-from sim_journal import replay
 from sim_play import play
 
 
@@ -25,12 +25,13 @@ def played(seeds: range) -> Tally:
     logging.disable(logging.CRITICAL)
     tally = Tally()
     for seed in seeds:
-        report = play(draw(seed))
+        history = draw(seed)
+        report = play(history)
         tally.edges += report.edges
         tally.reasons += report.reasons
         tally.answered += report.answered
         if report.findings:
             tally.failed.append(seed)
-        if replay(report.journal.lines) != report.journal.lines:
+        if replay(report.journal.lines, history.house.max_loaded) is not None:
             tally.unlike.append(seed)
     return tally

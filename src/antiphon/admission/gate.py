@@ -113,6 +113,17 @@ class GateView:
     queue: tuple[WaiterView, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class GateState:
+    """All that a gate goes by: its leases, and who waits in their order. `entered` is the next claim's number."""
+
+    name: str
+    capacity: int
+    entered: int = 0
+    leases: tuple[Lease, ...] = ()
+    waiting: tuple[Waiter, ...] = ()
+
+
 class Gate:
     """Strict FIFO over `capacity` slots with exclusive barriers in it."""
 
@@ -232,6 +243,23 @@ class Gate:
                 for at, it in queue
             ),
         )
+
+    def state(self) -> GateState:
+        """The whole of it, from which `restore` makes another that decides the same."""
+        leases, waiting = tuple(self._leases()), tuple(self._waiting.values())
+        return GateState(self.name, self.capacity, self._entered, leases, waiting)
+
+    @classmethod
+    def restore(cls, state: GateState) -> "Gate":
+        """A gate that stands as another did."""
+        gate = cls(state.name, state.capacity)
+        gate._entered = state.entered
+        gate._shared = {it.slot: it for it in state.leases if it.slot is not None}
+        gate._exclusive = next((it for it in state.leases if it.slot is None), None)
+        gate._free = [slot for slot in _all_free(state.capacity) if slot not in gate._shared]
+        for waiter in state.waiting:
+            gate._enqueue(waiter)
+        return gate
 
     def __repr__(self) -> str:
         held = "exclusive" if self._exclusive else f"{self.active_slots}/{self.capacity}"

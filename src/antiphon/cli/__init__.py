@@ -9,6 +9,7 @@ from antiphon.cli.config import app as config_app
 from antiphon.cli.diarize import diarize
 from antiphon.cli.doctor import doctor
 from antiphon.cli.models import app as models_app
+from antiphon.cli.replay import replay
 from antiphon.cli.say import say
 from antiphon.cli.serve import serve
 from antiphon.cli.status import status
@@ -27,6 +28,7 @@ app.command()(diarize)
 app.command()(align)
 app.command()(vad)
 app.command()(validate)
+app.command()(replay)
 app.add_typer(models_app, name="models")
 app.add_typer(config_app, name="config")
 

@@ -28,6 +28,12 @@ CURRENT: ContextVar[RequestRecord | None] = ContextVar("antiphon.request", defau
 """The record of the request in whose context this is asked."""
 
 
+def current_id() -> str | None:
+    """The id of that request; None outside of any."""
+    record = CURRENT.get()
+    return None if record is None else record.id
+
+
 def note_refusal(reason: str) -> None:
     """The client is told that something went wrong."""
     record = CURRENT.get()
