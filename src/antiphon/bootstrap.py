@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
+from antiphon.admission.gate import Gate
 from antiphon.audio.decode import DecodeLimits
 from antiphon.config import ServerConfig, build_config, model_registration, usable_cores
 from antiphon.http.access import AccessRules, local_names
@@ -20,6 +21,9 @@ from antiphon.http.tls import tls_context
 from antiphon.listeners.kinds import make_listener
 from antiphon.listeners.side import SideListeners
 from antiphon.observability.counts import Counts
+from antiphon.observability.journal.gate import JournaledGate
+from antiphon.observability.journal.journal import Journal
+from antiphon.observability.journal.lines import JournalLines
 from antiphon.observability.log import LogObserver
 from antiphon.observability.metrics import Metrics
 from antiphon.observability.observers import Observers
@@ -36,6 +40,7 @@ from antiphon.runtime.discovery import AdapterFinder
 from antiphon.runtime.hosts.process import ProcessHost
 from antiphon.runtime.hosts.thread import ThreadHost
 from antiphon.runtime.isolation import isolated
+from antiphon.runtime.line_file import LineFile
 from antiphon.runtime.memory import SystemMemory
 from antiphon.runtime.models import ModelRuntime
 from antiphon.runtime.parallel import ParallelServerState
@@ -77,6 +82,7 @@ class Assembly:
     codec: ThreadCodec
     services: Services
     ledger: RequestLedger | None
+    journal: Journal
 
     def app(self, names: frozenset[str] | None = None) -> FastAPI:
         """The HTTP application over these services; `names` as in AccessRules: for callers of this machine alone."""
@@ -156,7 +162,7 @@ def assemble(
     nothing: the bench holds that against a server that does.
     """
     clock = LoopClock()
-    codec, counts = make_codec(config, clock), Counts()
+    codec, counts, journal = make_codec(config, clock), Counts(), Journal(clock)
     library = VoiceLibrary(config.voice_dir)
 
     def make_host(spec: ModelSpec, on_death: Callable[[], None]) -> SlotHost:
@@ -175,7 +181,7 @@ def assemble(
     ports = RuntimePorts(
         clock,
         codec,
-        Observers([RecordKeeper(), counts, LogObserver()] if observed else [LogObserver()]),
+        Observers([RecordKeeper(), counts, journal, LogObserver()] if observed else [LogObserver()]),
         make_host,
         SystemMemory(),
         config.busy_timeout_ms,
@@ -183,6 +189,7 @@ def assemble(
         EngineLimits(config.run_timeout_ms / 1000, config.load_timeout_ms / 1000, config.teardown_timeout_ms / 1000),
         max_slots_of=max_slots_of,
         check=partial(require_presets, library=library),
+        make_gate=partial(JournaledGate, journal=journal) if observed else Gate,
         peaks=PeakMemory(models_root / PEAKS_FILE),
     )
     runtime = ParallelServerState(ports) if parallel_jobs else ServerState(ports)
@@ -215,9 +222,11 @@ def assemble(
         voices=VoiceService(runtime, library),
         packages=PackageService(ModelsRoot(models_root), runtime),
         metrics=Metrics(counts, partial(readings, runtime), parallel=parallel_jobs),
+        journal=journal,
+        clock=clock,
     )
     ledger = RequestLedger(counts, logged_body_bytes) if observed else None
-    return Assembly(config, runtime, codec, services, ledger)
+    return Assembly(config, runtime, codec, services, ledger, journal)
 
 
 def make_codec(config: ServerConfig, clock: Clock) -> ThreadCodec:
@@ -270,10 +279,15 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
         side = SideListeners([make_listener(it.kind, it.options(), rules) for it in config.listeners])
         side.open()
         opened.callback(side.close)
+        written = opened_journal(assembly, clock)
         supervisor = Supervisor(os.environ, clock)
         opened.callback(supervisor.close)
-        drain_timeout_s = config.drain_timeout_ms / 1000
-        shutdown = Shutdown(assembly.runtime, clock, drain_timeout_s, assembly.codec.kill, supervisor.stopping)
+
+        def begun() -> None:
+            supervisor.stopping()
+            assembly.journal.end()
+
+        shutdown = Shutdown(assembly.runtime, clock, config.drain_timeout_ms / 1000, assembly.codec.kill, begun)
         opened.callback(shutdown.close)
         if signals is not None:
             signals.tell(shutdown.ask)
@@ -295,6 +309,20 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
                 await side.join()
         finally:
             await assembly.close()
+            if written is not None:
+                await written.close()
+
+
+def opened_journal(assembly: Assembly, clock: Clock) -> JournalLines | None:
+    """Begin the journal's file, if there is to be one; raises ConfigError where it cannot be written."""
+    config = assembly.config
+    if config.journal is None:
+        return None
+    file = LineFile(Path(config.journal), "the journal")
+    file.open()
+    lines = JournalLines(assembly.journal, file, clock, config.journal_max_mb * _MIB, config.max_loaded_models)
+    lines.start()
+    return lines
 
 
 def _peer_limits(config: ServerConfig) -> PeerLimits:

@@ -59,6 +59,8 @@ def test_an_empty_object_takes_every_default(load: Load) -> None:
         "keep_alive_ms": 75_000,
         "max_connections": 1000,
         "drain_timeout_ms": 30_000,
+        "journal": None,
+        "journal_max_mb": 64,
         "live_ingest": None,
         "listeners": (),
         "models": (),

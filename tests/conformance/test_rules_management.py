@@ -28,6 +28,7 @@ OTHER = {
     ("GET", "/v1/models"),
     ("GET", "/v1/models/{model_id}"),
     ("GET", "/v1/status"),
+    ("GET", "/v1/events"),
     ("GET", "/v1/audio/models"),
     ("GET", "/v1/audio/voices"),
     ("POST", "/v1/audio/speech"),

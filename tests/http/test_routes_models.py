@@ -232,6 +232,7 @@ def test_the_openapi_document_lists_the_routes(server):
         "GET /v1/audio/models",
         "GET /v1/audio/voices",
         "GET /v1/status",
+        "GET /v1/events",
         "POST /v1/tasks/unload_models",
         "POST /v1/tasks/unload_all_models",
         "GET /v1/ui/models_root",

@@ -88,6 +88,9 @@ def serve(
     drain_timeout_ms: Annotated[
         int | None, typer.Option(help="How long a stop waits for work; 0 = no bound.", rich_help_panel=_FLAGS)
     ] = None,
+    journal: Annotated[
+        Path | None, typer.Option(help="Write what happens to the models to a file.", rich_help_panel=_FLAGS)
+    ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     log_format: Annotated[str, typer.Option(help="pretty, or json: one object a line.")] = "pretty",
     log_bodies: Annotated[
@@ -139,6 +142,7 @@ def serve(
         "tls_key": None if tls_key is None else str(tls_key),
         "max_connections": max_connections,
         "drain_timeout_ms": drain_timeout_ms,
+        "journal": None if journal is None else str(journal),
     }
     _log_to_stderr(log_level, log_format)
     with StopSignals() as signals, one_line_errors():

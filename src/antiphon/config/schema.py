@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
@@ -276,6 +277,8 @@ class ServerConfig(BaseModel):
     keep_alive_ms: _Milliseconds = 75_000
     max_connections: _Count = 1000
     drain_timeout_ms: _Milliseconds = 30_000
+    journal: str | None = Field(default=None, description="the path of a file in an existing folder")
+    journal_max_mb: _Positive = 64
     live_ingest: LiveIngestConfig | None = Field(default=None, description=_LIVE)
     listeners: tuple[ListenerConfig, ...] = Field(default=(), strict=False, description="a list of listeners")
     models: tuple[ModelConfig, ...] = Field(default=(), strict=False, description="a list of models")
@@ -289,6 +292,15 @@ class ServerConfig(BaseModel):
     @classmethod
     def _voice_dir_is_a_folder(cls, value: str | None, info: ValidationInfo) -> str | None:
         return None if value is None else folder_path(surroundings_of(info).base, value, must_exist=True)
+
+    @field_validator("journal")
+    @classmethod
+    def _journal_has_a_folder(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None:
+            return None
+        path = Path(absolute_path(surroundings_of(info).base, value))
+        folder_path(path.parent, ".", must_exist=True)
+        return str(path)
 
     @field_validator("allowed_audio_roots")
     @classmethod

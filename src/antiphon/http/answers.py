@@ -154,9 +154,10 @@ class ModelStatusAnswer(TypedDict):
 
 
 class StatusAnswer(TypedDict):
-    """`GET /v1/status`."""
+    """`GET /v1/status`; `last_event_id` is that of the last event before this moment."""
 
     models: list[ModelStatusAnswer]
+    last_event_id: str
 
 
 class ForeseenMemory(TypedDict):

@@ -14,6 +14,7 @@ from antiphon.http.fields import VoiceSources
 from antiphon.http.keys import KeyRing, ManagementDoor
 from antiphon.http.ledger import RequestLedger
 from antiphon.http.routes.alignments import add_alignment_routes
+from antiphon.http.routes.events import add_events_route
 from antiphon.http.routes.health import add_health_routes
 from antiphon.http.routes.live import add_live_routes
 from antiphon.http.routes.management import add_management_routes
@@ -25,7 +26,9 @@ from antiphon.http.routes.speech import add_speech_routes
 from antiphon.http.routes.tasks import TaskSources, add_task_routes
 from antiphon.http.routes.transcriptions import add_transcription_routes
 from antiphon.http.routes.voices import add_voice_routes
+from antiphon.observability.journal.journal import Journal
 from antiphon.observability.metrics import Metrics
+from antiphon.ports.clock import Clock
 from antiphon.ports.codec import AudioFormat
 from antiphon.service.alignment import AlignmentService
 from antiphon.service.models import ModelService
@@ -44,7 +47,7 @@ _BYTES_PER_CHARACTER = 12
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The use cases that the routes call, and the numbers that they show."""
+    """The use cases that the routes call, and the numbers and events that they show."""
 
     models: ModelService
     speech: SpeechService
@@ -54,6 +57,8 @@ class Services:
     voices: VoiceService
     packages: PackageService
     metrics: Metrics
+    journal: Journal
+    clock: Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +103,13 @@ def create_app(
     add_realtime_routes(app.router, services.transcription)
     add_task_routes(app.router, services.tasks, body_bytes, TaskSources(roots, voices))
     add_health_routes(app.router, services.models, KeyRing(access.accepted_keys))
-    add_model_routes(app.router, services.models)
+    add_model_routes(app.router, services.models, services.journal)
     add_voice_routes(app.router, services.voices)
     door = ManagementDoor(services.models, KeyRing(access.admin_keys), KeyRing(access.api_keys))
     add_management_routes(app.router, services.models, door)
     add_package_routes(app.router, services.models, services.packages, door)
     add_metrics_route(app.router, services.metrics)
+    add_events_route(app.router, services.journal, services.clock)
     complete(app, access)
     install(app)
     app.add_middleware(JoinBaseUrl)

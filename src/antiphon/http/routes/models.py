@@ -10,12 +10,13 @@ from antiphon.http.answers import ModelAnswer, ModelList, SpeakingModels, Status
 from antiphon.http.document import NOT_FOUND, answered
 from antiphon.http.routing import get
 from antiphon.http.streaming import json_answer
+from antiphon.observability.journal.journal import Journal
 from antiphon.runtime.api import ModelStatus, ModelView
 from antiphon.service.models import ModelService
 from antiphon.vocabulary.tasks import Task
 
 
-def add_model_routes(router: APIRouter, service: ModelService) -> None:
+def add_model_routes(router: APIRouter, service: ModelService, journal: Journal) -> None:
     """The routes about models that only read."""
 
     @get(router, "/v1/models", answered(ModelList))
@@ -32,8 +33,9 @@ def add_model_routes(router: APIRouter, service: ModelService) -> None:
 
     @get(router, "/v1/status", answered(StatusAnswer))
     async def status() -> Response:
-        """Every model with its leases and its queue, all at one moment."""
-        return json_answer({"models": [status_json(status) for status in service.status()]})
+        """Every model with its leases and its queue, all at one moment: that after the event `last_event_id`."""
+        models = [status_json(status) for status in service.status()]
+        return json_answer({"models": models, "last_event_id": journal.position})
 
     @get(router, "/v1/audio/models", answered(SpeakingModels))
     async def speaking_models() -> Response:
