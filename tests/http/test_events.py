@@ -1,6 +1,7 @@
 """`GET /v1/events` of real servers: who follows misses nothing, and is told where he does."""
 
 import json
+import signal
 from contextlib import contextmanager
 
 import pytest
@@ -123,7 +124,7 @@ def test_it_waits_for_no_model_and_ends_at_a_stop(tmp_path):
         checkpoint.wait_for("run", text="held")
         with following(server, after="0") as events:
             assert any(data is not None and data["type"] == "submit" for _, data in events)
-            server.process.process.terminate()
+            server.process.process.send_signal(signal.SIGTERM)
             assert [data for _, data in events][-1] == {"type": "end", "reason": "shutting_down"}
         checkpoint.unset("run.hold")
         assert running.result(60).status_code == 200

@@ -1,20 +1,30 @@
-"""The case of observation: what it costs a request that it is counted, and that it leaves a line in the log."""
+"""The case of observation: what it costs a request that it is counted, and leaves lines in the log and the journal."""
 
 import asyncio
 import time
+from pathlib import Path
 
 from starlette.types import Message, Receive, Scope, Send
 
+from antiphon.admission.gate import Granted
 from antiphon.bench.comparisons import Case, Comparison, Sense, Side
 from antiphon.bench.lab import Lab
 from antiphon.bench.material import CLIENTS, NOOP
 from antiphon.bench.samples import Basis, Sample
 from antiphon.http.ledger import RequestLedger
 from antiphon.observability.counts import Counts
+from antiphon.observability.journal.gate import JournaledGate
+from antiphon.observability.journal.journal import Journal
+from antiphon.observability.journal.lines import JournalLines
 from antiphon.observability.observers import Observers
 from antiphon.observability.records import RecordKeeper
+from antiphon.runtime.clock import LoopClock
+from antiphon.runtime.line_file import LineFile
+from antiphon.vocabulary.states import Operation
 
 _MODEL = "null"
+_FILE_BYTES = 64 * 1024 * 1024
+_PAUSE_CYCLES = 100
 _HEADERS = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"5")]
 
 
@@ -25,24 +35,36 @@ def observation(lab: Lab) -> Case:
     quiet = lab.serve([model], parallel=True, flags=["--log-level", "warning"])
     counted = quiet.warm_side("no-op, counted", requests, CLIENTS)
     logged = lab.serve([model], parallel=True).warm_side("no-op, counted and logged", requests, CLIENTS)
-    alone = CountingCycle("counting alone", lab.scale.gate_cycles)
-    sides: tuple[Side, ...] = (plain, counted, logged, alone)
+    flags = ["--log-level", "warning", "--journal", str(lab.file("journal.jsonl", b""))]
+    journaled = lab.serve([model], parallel=True, flags=flags).warm_side("no-op, counted, journal", requests, CLIENTS)
+    alone = CountingCycle("counting and journal alone", lab.scale.gate_cycles, lab.file("alone.jsonl", b""))
+    sides: tuple[Side, ...] = (plain, counted, journaled, logged, alone)
     comparisons = (
         Comparison("counted / unobserved", counted.name, (plain.name,), Sense.RATE, Basis.CPU, 0.97),
         Comparison("counted and logged / unobserved", logged.name, (plain.name,), Sense.RATE, Basis.CPU),
-        Comparison("counting alone / no-op request", alone.name, (plain.name,), Sense.COST, Basis.CPU, 0.03),
+        Comparison("counted, journal / unobserved", journaled.name, (plain.name,), Sense.RATE, Basis.CPU, 0.97),
+        Comparison(
+            "counting and journal alone / no-op request", alone.name, (plain.name,), Sense.COST, Basis.CPU, 0.03
+        ),
     )
     return Case("observation", sides, comparisons)
 
 
 class CountingCycle:
-    """All that is done to enter and count one request, around an application that does nothing else."""
+    """All that is done to enter and count one request, around an application that does nothing else.
 
-    def __init__(self, name: str, cycles: int) -> None:
+    It has its slot of a gate that keeps the journal, which is written to a file: what the gate does for it is in it.
+    """
+
+    def __init__(self, name: str, cycles: int, file: Path) -> None:
         self.name = name
         self._cycles = cycles
+        self._file = file
+        self._clock = LoopClock()
+        self._journal = Journal(self._clock)
+        self._gate = JournaledGate(_MODEL, 1, self._journal)
         counts = Counts()
-        self._observer = Observers([RecordKeeper(), counts])
+        self._observer = Observers([RecordKeeper(), counts, self._journal])
         self._entered = RequestLedger(counts).around(self._answer)
 
     def measure(self) -> Sample:
@@ -50,17 +72,27 @@ class CountingCycle:
         return asyncio.run(self._measure())
 
     async def _measure(self) -> Sample:
+        file = LineFile(self._file, "the journal", kept=1)
+        file.open()
+        lines = JournalLines(self._journal, file, self._clock, max_bytes=_FILE_BYTES)
+        lines.start()
         before_s, started_s = time.process_time(), time.perf_counter()
-        for _ in range(self._cycles):
+        for cycle in range(self._cycles):
             await self._entered({"type": "http", "method": "POST", "path": "/", "headers": _HEADERS}, _hear, _drop)
+            if not cycle % _PAUSE_CYCLES:
+                await asyncio.sleep(0)  # what is due is written
+        await lines.close()
         return Sample(self._cycles, time.perf_counter() - started_s, time.process_time() - before_s)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope
         await receive()
         self._observer.asked(_MODEL)
+        _, decisions = self._gate.submit(Operation.INFER, self._clock.now(), 0)
+        lease = next(it.lease for it in decisions if isinstance(it, Granted))
         self._observer.granted(_MODEL, 0.0001)
         self._observer.ran(_MODEL, 0.0, 0.01)
+        self._gate.release(lease, self._clock.now())
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"done"})
 
