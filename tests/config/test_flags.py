@@ -36,8 +36,10 @@ def test_paths_in_flags_start_at_the_working_folder(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    config = load({"models_root": "x"}, models_root=Path("there"), allowed_audio_roots=[Path("home"), "home/models"])
+    roots: list[Path | str] = [Path("home"), "home/models"]
+    config = load({"models_root": "x"}, models_root=Path("there"), allowed_audio_roots=roots, journal="j.jsonl")
     assert config.models_root == str(tmp_path / "there")
+    assert config.journal == str(tmp_path / "j.jsonl")
     assert config.allowed_audio_roots == (str(tmp_path / "home"), str(tmp_path / "home/models"))
 
 
@@ -87,6 +89,7 @@ def written_default(field: str, schema: type[ServerConfig] | type[ModelConfig]) 
         "default_request_options": "none",
         "api_keys_file": "none",
         "admin_keys_file": "none",
+        "journal": "none",
         "tls_cert": "none",
         "tls_key": "none",
     }

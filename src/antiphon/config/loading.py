@@ -72,18 +72,24 @@ def model_registration(
     return model.to_registration(device=device, lazy_load=lazy_load, isolation=isolation, cores=cores, live=live)
 
 
+_PATHS = frozenset(
+    {
+        "models_root",
+        "voice_dir",
+        "allowed_audio_roots",
+        "journal",
+        "tls_cert",
+        "tls_key",
+        "api_keys_file",
+        "admin_keys_file",
+    }
+)
+"""The fields whose flags begin at the working folder."""
+
+
 def _from_working_folder(name: str, value: object) -> object:
     match name, value:
-        case (
-            "models_root"
-            | "voice_dir"
-            | "allowed_audio_roots"
-            | "tls_cert"
-            | "tls_key"
-            | "api_keys_file"
-            | "admin_keys_file",
-            str() | Path(),
-        ):
+        case _, str() | Path() if name in _PATHS:
             return str(Path.cwd() / value)
         case "allowed_audio_roots", list() | tuple():
             return [_from_working_folder(name, root) for root in value]
