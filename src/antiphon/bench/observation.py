@@ -89,10 +89,11 @@ class CountingCycle:
         await receive()
         self._observer.asked(_MODEL)
         _, decisions = self._gate.submit(Operation.INFER, self._clock.now(), 0)
-        lease = next(it.lease for it in decisions if isinstance(it, Granted))
+        granted = decisions[0]
+        assert isinstance(granted, Granted), "nobody else has it"
         self._observer.granted(_MODEL, 0.0001)
         self._observer.ran(_MODEL, 0.0, 0.01)
-        self._gate.release(lease, self._clock.now())
+        self._gate.release(granted.lease, self._clock.now())
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"done"})
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from antiphon.ports.observer import Observer
+from antiphon.ports.observer import Observer, SilentObserver
 from antiphon.vocabulary.states import EvictionCause, ModelState
 
 
@@ -11,6 +11,10 @@ class Observers:
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = tuple(observers)
+        # What every request tells goes only to those that make something of it.
+        self._asked = [it.asked for it in observers if type(it).asked is not SilentObserver.asked]
+        self._granted = [it.granted for it in observers if type(it).granted is not SilentObserver.granted]
+        self._ran = [it.ran for it in observers if type(it).ran is not SilentObserver.ran]
 
     def transitioned(self, model_id: str, before: ModelState, after: ModelState) -> None:
         """As `Observer` has it; so are the others."""
@@ -24,18 +28,18 @@ class Observers:
 
     def asked(self, model_id: str) -> None:
         """Hand on."""
-        for it in self._observers:
-            it.asked(model_id)
+        for asked in self._asked:
+            asked(model_id)
 
     def granted(self, model_id: str, queue_s: float) -> None:
         """Hand on."""
-        for it in self._observers:
-            it.granted(model_id, queue_s)
+        for granted in self._granted:
+            granted(model_id, queue_s)
 
     def ran(self, model_id: str, load_s: float, run_s: float) -> None:
         """Hand on."""
-        for it in self._observers:
-            it.ran(model_id, load_s, run_s)
+        for ran in self._ran:
+            ran(model_id, load_s, run_s)
 
     def registered(self, model_id: str) -> None:
         """Hand on."""
