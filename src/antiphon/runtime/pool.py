@@ -53,8 +53,8 @@ class Staged:
 
 async def stage(host: SlotHost, limits: LifecycleLimits) -> Staged:
     """Load the weights and open the primary. Raises LoadFailed, and then leaves nothing of the engine."""
-    started = limits.now()
     try:
+        started = limits.now()
         with limits.loading(host):
             primary = await _primary(host)
         return Staged(host, primary, limits, limits.now() - started)
