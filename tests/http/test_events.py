@@ -1,11 +1,17 @@
 """`GET /v1/events` of real servers: who follows misses nothing, and is told where he does."""
 
+import asyncio
 import json
 import signal
 from contextlib import contextmanager
 
 import pytest
+from fastapi import FastAPI
 
+from antiphon.http.routes.events import add_events_route
+from antiphon.observability.journal.gate import JournaledGate
+from antiphon.observability.journal.journal import Journal
+from antiphon.testing import ManualClock
 from controlled_server import controlled_server
 from refusals import assert_refused
 
@@ -144,3 +150,27 @@ def test_one_without_a_folder_is_a_fault_of_the_configuration(tmp_path):
         controlled_server(tmp_path, parallel=True, journal="none/journal"),
     ):
         pass
+
+
+def test_who_falls_behind_what_is_kept_is_told_and_let_go():
+    clock = ManualClock()
+    journal = Journal(clock, size=4)
+    gate = JournaledGate("m", 1, journal)
+    app, sent = FastAPI(), []
+    add_events_route(app.router, journal, clock)
+
+    async def send(message):
+        sent.append(message)
+        if message.get("body"):  # while the reader takes his time
+            for _ in range(6):
+                gate.expire(clock.now())
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    scope = {"type": "http", "method": "GET", "path": "/v1/events", "headers": [], "query_string": b"after=0"}
+    asyncio.run(app(scope, receive, send))
+
+    last, end = sent[-2:]
+    assert json.loads(last["body"].removeprefix(b"data: ")) == {"type": "dropped", "reason": "too_slow", "missed": 3}
+    assert end["more_body"] is False
