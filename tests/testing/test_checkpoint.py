@@ -44,7 +44,7 @@ def test_an_event_has_the_fields_that_the_documentation_names(session: Controlle
     session.run(TaskRequest(text="hello"))
     log = Path(session._model._spec.path) / "events.jsonl"
     last = json.loads(log.read_text().splitlines()[-1])
-    assert set(last) == {"t", "pid", "step", "session", "request", "revision"}
+    assert set(last) == {"t", "pid", "step", "session", "request", "revision", "terms", "at_work"}
     assert last["step"] == "ran"
 
 
@@ -58,7 +58,7 @@ def test_events_can_be_chosen_by_step_and_text(checkpoint: ControlledCheckpoint,
 def test_events_of_many_threads_are_whole_lines(tmp_path: Path) -> None:
     def write(name: str) -> None:
         for _ in range(50):
-            append_event(tmp_path, "run", "revision", request=name * 100)
+            append_event(tmp_path, "run", "revision", request=TaskRequest(text=name * 100))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, "abcdefgh"))
