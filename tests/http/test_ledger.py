@@ -17,6 +17,8 @@ from antiphon.observability.counts import Counts
 from antiphon.observability.records import CURRENT
 from antiphon.vocabulary.errors import ServerBusy
 
+PROBES = ["/health", "/health/ready", "/metrics"]
+
 
 class Site:
     """An application with a ledger; `asked` are the ids that its routes were called under."""
@@ -27,7 +29,8 @@ class Site:
         self.asked = []
         app = FastAPI(openapi_url=None)
         app.add_api_route("/there/{name}", self._answer, methods=["POST"])
-        app.add_api_route("/health", self._answer, methods=["POST"])
+        for probe in PROBES:
+            app.add_api_route(probe, self._answer, methods=["POST"])
         app.add_api_route("/busy", self._refuse, methods=["POST"])
         app.add_api_route("/broken", self._break, methods=["POST"])
         app.router.add_websocket_route("/talk", self._talk)
@@ -148,12 +151,13 @@ def test_the_line_of_a_refusal_says_which(lines):
     assert (lines()[0]["status"], lines()[0]["error"]) == (503, "server_busy")
 
 
-def test_a_probe_leaves_a_line_only_where_all_is_written_down(lines, caplog):
-    Site().ask("/health")
+@pytest.mark.parametrize("probe", PROBES)
+def test_a_probe_leaves_a_line_only_where_all_is_written_down(lines, caplog, probe):
+    Site().ask(probe)
     assert lines() == []
     caplog.set_level(logging.DEBUG, "antiphon.requests")
-    Site().ask("/health")
-    assert [it["route"] for it in lines()] == ["/health"]
+    Site().ask(probe)
+    assert [it["route"] for it in lines()] == [probe]
 
 
 def test_bodies_are_not_in_the_log(lines):

@@ -26,7 +26,7 @@ NO_ROUTE = "none"
 
 _ID_FIELD = REQUEST_ID.encode()
 _ID = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}")
-_PROBES = frozenset({"/health", "/metrics"})
+_PROBES = frozenset({"/health", "/health/ready", "/metrics"})
 """Asked every few seconds by machines: written down only where the log is to have everything."""
 
 _MAX_PATH_CHARS = 200
