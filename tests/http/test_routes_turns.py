@@ -58,6 +58,12 @@ def test_a_format_that_has_no_place_for_turns_is_refused(client, response_format
     assert refusal.message == "model 'turns' is for diar, not for asr"
 
 
+def test_a_batch_is_refused_such_a_format_though_it_says_stream(client):
+    form = {"model": "turns", "response_format": "verbose_json", "stream": "true"}
+    refused = client.post("/v1/batches/transcriptions", data=form, files={"file": ("a.wav", CLIP)})
+    assert_refused(refused, 400, param="model")
+
+
 def test_the_generic_route_answers_the_same_turns(client):
     body = {"model": "turns", "request": {"audio": base64.b64encode(CLIP).decode()}}
     assert told(client.post("/v1/tasks/run", json=body).json()) == TURNS

@@ -20,7 +20,6 @@ from antiphon.vocabulary.errors import InvalidRequest
 _LAST_EVENT_ID = "last-event-id"
 _MAX_MODELS = 100
 
-
 _PARAMETERS = [
     in_query("after", "the id of the last event that was seen; 0 for all that are kept", {"type": "string"}),
     in_query("model", "ids of models, others are left out", {"type": "array", "items": {"type": "string"}}),

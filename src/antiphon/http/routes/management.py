@@ -20,7 +20,6 @@ from antiphon.service.models import ModelService
 
 _BODY_BYTES = 1024 * 1024
 
-
 _BULK = managed(BulkUnloaded | ForeseenBulk, errors=(UNSUPPORTED_TYPE,))
 
 

@@ -19,10 +19,8 @@ _BODY_BYTES = 64 * 1024
 _PACKAGES = "/v1/ui/packages"
 _ACCEPTED = 202
 
-
 _INSTALL = operation(PackageBody, waits=False) | managed(ForeseenPackage, description="A dry run.")
 _INSTALL["responses"] |= answered(PackageAnswer, status=_ACCEPTED, description="It is begun, or queued.")["responses"]
-
 
 _REPLACE_ROOT = operation(ModelsRootBody, waits=False) | managed(
     ModelsRootAnswer | ForeseenRoot, errors=(UNSUPPORTED_TYPE,)

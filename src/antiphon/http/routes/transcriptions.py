@@ -55,7 +55,6 @@ from antiphon.vocabulary.tasks import Task
 _FOUND_IN_AUDIO = (*LISTENERS, Task.VAD)
 """What the models are for whose whole finding `details` can tell; an alignment needs a text as well."""
 
-
 _ERRORS = (*INFERENCE_ERRORS, UNSUPPORTED_TYPE)
 _ANSWERS = answered(
     {
@@ -119,7 +118,7 @@ def add_transcription_routes(
         with await requests.received_form(request) as received:
             fields = fields_of(received)
             form = _form_of(fields, TranscriptFormat.DIARIZED_JSON)
-            order = _transcription_order(order_of(fields, request), form, stream=fields.stream)
+            order = _transcription_order(order_of(fields, request), form, stream=False)
             files = received.files("file")
             if not files:
                 raise InvalidRequest("file: one audio file or more is wanted, and none came", param="file")
