@@ -21,9 +21,8 @@ from antiphon.config.paths import existing_path
 from antiphon.config.surroundings import surroundings_of
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.languages import base_language
-from antiphon.vocabulary.terms import ANY_LANGUAGE, LibraryVoice, Terms, VoiceFile, at_speed
+from antiphon.vocabulary.terms import ANY_LANGUAGE, MAX_SEED, LibraryVoice, Terms, VoiceFile, at_speed
 
-MAX_SEED = 2**63 - 1
 MAX_PRESETS = 1000
 OPTIONS = "an object of JSON values with finite numbers"
 PRESETS = f"an object of at most {MAX_PRESETS} presets by their names, of 1 to 200 printable characters"

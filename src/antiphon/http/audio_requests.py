@@ -9,9 +9,10 @@ from starlette.requests import Request
 from antiphon.http.bodies import MODEL_WANTED, invalid_request, is_json, media_type, read_json
 from antiphon.http.fields import busy_timeout_ms, called, integer, number, open_audio, run_timeout_ms, switch
 from antiphon.http.multipart import Form, FormLimits, read_form
-from antiphon.http.schemas import MAX_SEED, MAX_TIMEOUT_MS, HeardAudio, HearingFields, TranscriptionFields
+from antiphon.http.schemas import MAX_TIMEOUT_MS, HeardAudio, HearingFields, TranscriptionFields
 from antiphon.service.transcription import TranscriptionOrder
 from antiphon.vocabulary.errors import InvalidRequest
+from antiphon.vocabulary.terms import MAX_SEED
 
 B = TypeVar("B", bound=HeardAudio)
 

@@ -10,6 +10,9 @@ from antiphon.vocabulary.tasks import OptionValue
 ANY_LANGUAGE = "auto"
 """Says that the language is to be detected, whatever the model's defaults are."""
 
+MAX_SEED = 2**63 - 1
+"""The largest seed: what fits into a signed integer of 64 bits."""
+
 NATURAL_SPEED = 1.0
 """The speed at which a model speaks by itself: also one without speeds can do that."""
 
