@@ -106,6 +106,13 @@ def test_a_form_lists_its_parts_as_they_are_sent():
     assert batch["properties"]["file"]["type"] == "array"
 
 
+def test_the_form_of_a_batch_offers_nothing_that_a_batch_refuses_or_ignores():
+    listed = operations(document_under(OPEN))
+    batch = listed["post", "/v1/batches/transcriptions"]["requestBody"]["content"]["multipart/form-data"]["schema"]
+    assert "diarized_json" not in batch["properties"]["response_format"]["enum"]
+    assert not {"stream", "diarization_model"} & batch["properties"].keys()
+
+
 def test_the_document_of_one_application_is_not_that_of_another():
     assert document_under(GUARDED) != document_under(OPEN)
     assert document_under(OPEN) == document_under(OPEN)

@@ -153,6 +153,7 @@ REFUSALS = {
     "stream_text": (with_field("stream", b"perhaps"), 400, "stream", None),
     "form_wait_text": (with_field("busy_timeout_ms", b"soon"), 400, "busy_timeout_ms", None),
     # JSON bodies that carry audio
+    "audio_and_model_missing": ({"url": TRANSCRIPTIONS, "json": {}}, 400, "model", None),
     "audio_missing": ({"url": TRANSCRIPTIONS, "json": {"model": "asr"}}, 400, "audio", None),
     "audio_no_base64": (transcription_json(audio="!"), 400, "audio", None),
     "audio_of_no_sound": (transcription_json(audio=base64.b64encode(b"hello").decode()), 400, "audio", None),

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from antiphon.http.document import schema_of
 from antiphon.runtime.api import Strategy
+from antiphon.vocabulary.terms import MAX_SEED
 
-MAX_SEED = 2**63 - 1
 MAX_TIMEOUT_MS = 2**53 - 1
 """The largest integer that every JSON reader keeps exact."""
 
@@ -119,23 +119,30 @@ class TranscriptionFields(TranslationFields):
 
 
 class HeardAudio(Body):
-    """The audio of a JSON body; a form has it as `file`."""
+    """The audio of a JSON body; a form has it as `file`. Bases after it go before it: a model that is missing is told of first."""
 
     audio: AudioData | str
 
 
-class TranscriptionBody(TranscriptionFields, HeardAudio):
+class TranscriptionBody(HeardAudio, TranscriptionFields):
     """`POST /v1/audio/transcriptions` as JSON."""
 
     timestamp_granularities: list[str] = Field(default=[], max_length=16)
 
 
-class TranslationBody(TranslationFields, HeardAudio):
+class TranslationBody(HeardAudio, TranslationFields):
     """`POST /v1/audio/translations` as JSON."""
 
 
-class DetailsBody(HearingFields, HeardAudio):
+class DetailsBody(HeardAudio, HearingFields):
     """`POST /v1/audio/transcriptions/details` as JSON."""
+
+
+class BatchForm(HeardAudio, HearingFields):
+    """`POST /v1/batches/transcriptions`, a form: `audio` stands for its `file`s."""
+
+    response_format: Annotated[str, _one_of(TranscriptFormat, TranscriptFormat.DIARIZED_JSON)] = TranscriptFormat.JSON
+    timestamp_granularities: list[str] = []
 
 
 class AlignmentForm(Body):

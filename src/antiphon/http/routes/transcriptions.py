@@ -22,6 +22,7 @@ from antiphon.http.fields import choice
 from antiphon.http.presence import while_connected
 from antiphon.http.routing import post
 from antiphon.http.schemas import (
+    BatchForm,
     DetailsBody,
     TranscriptFormat,
     TranscriptionBody,
@@ -112,7 +113,7 @@ def add_transcription_routes(
             order = replace(order_of(fields, request), word_times=WordTimes.WHERE_TOLD, tasks=_FOUND_IN_AUDIO)
             return await while_connected(request, service.transcribe(order, audio, details_answer))
 
-    @post(router, "/v1/batches/transcriptions", form_operation(TranscriptionBody, "audio", several=True) | _EVENTS)
+    @post(router, "/v1/batches/transcriptions", form_operation(BatchForm, "audio", several=True) | _EVENTS)
     async def batch(request: Request) -> Response:
         """Have several files, each a form field `file`, transcribed in one native batch; each is answered when done."""
         with await requests.received_form(request) as received:
