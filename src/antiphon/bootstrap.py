@@ -164,28 +164,15 @@ def assemble(
     clock = LoopClock()
     codec, counts, journal = make_codec(config, clock), Counts(), Journal(clock)
     library = VoiceLibrary(config.voice_dir)
-
-    def make_host(spec: ModelSpec, on_death: Callable[[], None]) -> SlotHost:
-        adapter = finder.find(spec.family)  # an unknown family is refused here, and not by its worker
-        if spec.isolation is Isolation.PROCESS:
-            return ProcessHost(finder.target(spec.family), spec, on_death)
-        return ThreadHost(adapter, spec)
-
-    limits = ResidencyLimits(
-        max_loaded_models=config.max_loaded_models,
-        idle_unload_s=config.idle_unload_ms / 1000,
-        min_free_memory_bytes=config.min_free_memory_mb * _MIB,
-        residency_wait_s=config.residency_wait_ms / 1000,
-    )
     models_root = Path(config.models_root) if config.models_root else default_models_root()
     ports = RuntimePorts(
         clock,
         codec,
         Observers([RecordKeeper(), counts, journal, LogObserver()] if observed else [LogObserver()]),
-        make_host,
+        partial(_make_host, finder),
         SystemMemory(),
         config.busy_timeout_ms,
-        limits,
+        _residency_limits(config),
         EngineLimits(config.run_timeout_ms / 1000, config.load_timeout_ms / 1000, config.teardown_timeout_ms / 1000),
         max_slots_of=max_slots_of,
         check=partial(require_presets, library=library),
@@ -203,18 +190,7 @@ def assemble(
             check_slots(registration.spec, max_slots_of)
         runtime.add(isolated(with_threads(registration, capability), capability), capability)
     services = Services(
-        models=ModelService(
-            runtime,
-            partial(
-                model_registration,
-                parallel_jobs=parallel_jobs,
-                device=config.device,
-                lazy_load=config.lazy_load,
-                isolation=config.isolation,
-                live=config.live_limits(),
-            ),
-            management=config.ui_management,
-        ),
+        models=_model_service(runtime, config, parallel_jobs=parallel_jobs),
         speech=SpeechService(runtime, codec, config.max_text_chars, library),
         transcription=TranscriptionService(runtime, codec),
         alignment=AlignmentService(runtime, codec, config.max_text_chars),
@@ -227,6 +203,34 @@ def assemble(
     )
     ledger = RequestLedger(counts, logged_body_bytes) if observed else None
     return Assembly(config, runtime, codec, services, ledger, journal)
+
+
+def _make_host(finder: AdapterFinder, spec: ModelSpec, on_death: Callable[[], None]) -> SlotHost:
+    adapter = finder.find(spec.family)  # an unknown family is refused here, and not by its worker
+    if spec.isolation is Isolation.PROCESS:
+        return ProcessHost(finder.target(spec.family), spec, on_death)
+    return ThreadHost(adapter, spec)
+
+
+def _residency_limits(config: ServerConfig) -> ResidencyLimits:
+    return ResidencyLimits(
+        max_loaded_models=config.max_loaded_models,
+        idle_unload_s=config.idle_unload_ms / 1000,
+        min_free_memory_bytes=config.min_free_memory_mb * _MIB,
+        residency_wait_s=config.residency_wait_ms / 1000,
+    )
+
+
+def _model_service(runtime: ModelRuntime, config: ServerConfig, *, parallel_jobs: bool) -> ModelService:
+    parse = partial(
+        model_registration,
+        parallel_jobs=parallel_jobs,
+        device=config.device,
+        lazy_load=config.lazy_load,
+        isolation=config.isolation,
+        live=config.live_limits(),
+    )
+    return ModelService(runtime, parse, management=config.ui_management)
 
 
 def make_codec(config: ServerConfig, clock: Clock) -> ThreadCodec:
