@@ -119,7 +119,10 @@ class TranscriptionFields(TranslationFields):
 
 
 class HeardAudio(Body):
-    """The audio of a JSON body; a form has it as `file`. Bases after it go before it: a model that is missing is told of first."""
+    """The audio of a JSON body; a form has it as `file`.
+
+    As the first base it comes last among the fields, and so among the faults: a missing model is told of before it.
+    """
 
     audio: AudioData | str
 
