@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import weakref
+from dataclasses import replace
 
 import pytest
 
@@ -22,6 +24,22 @@ class Watched(io.BytesIO):
     def read(self, *args):
         self.was_read = True
         return super().read(*args)
+
+
+class Owner:
+    """Lives for as long as its audio does."""
+
+
+class WatchedDecoder:
+    """Decodes as the codec does; `life` tells whether anybody still has what it decoded last."""
+
+    def __init__(self, codec):
+        self._codec = codec
+
+    async def decode(self, body):
+        owner = Owner()
+        self.life = weakref.ref(owner)
+        return replace(await self._codec.decode(body), owner=owner)
 
 
 @pytest.fixture
@@ -120,3 +138,18 @@ async def test_word_times_that_are_only_welcome_ask_nothing_of_a_model_without_t
 async def test_a_temperature_of_zero_asks_nothing_of_a_model_without_one(stage, service, wav):
     stage.model(task=Task.ASR)
     await service.transcribe(TranscriptionOrder("a", temperature=0.0), wav(), lambda it: it)
+
+
+async def test_a_recording_is_let_go_of_while_the_second_model_tells_its_speakers(stage, wav):
+    stage.model("a", task=Task.ASR)
+    checkpoint = stage.model("b", task=Task.DIAR)
+    decoder = WatchedDecoder(stage.codec)
+    service = TranscriptionService(stage.runtime, decoder)
+    with checkpoint.held("run"):
+        running = asyncio.ensure_future(
+            service.transcribe_speakers(TranscriptionOrder("a"), None, wav(), lambda it: it.duration_s)
+        )
+        await checkpoint.await_for("run")
+        await stage.codec._crew.call(len, "")  # the thread that converted it is through
+        assert decoder.life() is None
+    assert await running == 0.5

@@ -144,14 +144,17 @@ class TranscriptionService:
         """
         request = self._request(order)
         diarizer = self._diarizer(diarization_model)
-        request = replace(request, audio=await self._codec.decode(body))
-        heard, spent = await self._runtime.run(_inference(order, request, Interface.OFFLINE), _both)
+        audio = await self._codec.decode(body)
+        first = _inference(order, replace(request, audio=audio), Interface.OFFLINE)
+        heard, spent = await self._runtime.run(first, _both)
+        duration_s = audio.duration_s
 
         async def finish(told: TaskResult, timing: Timing) -> T:
-            return render(SpokenTranscript(heard, told, _duration_s(request.audio), _together(spent, timing)))
+            return render(SpokenTranscript(heard, told, duration_s, _together(spent, timing)))
 
         bind, bounds = partial(_bind_diarizer, order.seed), (order.busy_timeout_ms, order.run_timeout_ms)
-        asked = Inference(diarizer, TaskRequest(audio=request.audio), bind, Interface.OFFLINE, *bounds)
+        asked = Inference(diarizer, TaskRequest(), bind, Interface.OFFLINE, *bounds, audio=Handover(audio))
+        del audio, first  # only the second run has it now, for no longer than it needs it
         with _about_the_diarizer():
             return await self._runtime.run(asked, finish)
 
