@@ -185,6 +185,13 @@ async def test_a_recording_of_the_library_that_is_none_is_refused_as_a_voice(sta
     assert caught.value.param == "voice"
 
 
+async def test_a_recording_of_a_preset_that_has_gone_is_refused_as_a_voice(stage, library, tmp_path):
+    gone = registered(p=Terms(reference=VoiceFile(str(tmp_path / "gone.wav"))))
+    with pytest.raises(InvalidRequest, match="recording cannot be used") as caught:
+        await SpeechTerms(stage.codec, library).completed_request(model(gone), TaskRequest(), Terms("p"))
+    assert caught.value.param == "voice"
+
+
 def test_presets_that_the_model_can_follow_are_taken(library):
     require_presets(model(registered("low", Terms(language="de", options={"speed": 0.5}))), library)
 

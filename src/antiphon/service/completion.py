@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 from antiphon.ports.codec import Codec
 from antiphon.runtime.api import BoundModel
@@ -99,17 +98,18 @@ class SpeechTerms:
         voice, reference = _speaker(model, terms, self._library)
         text = terms.reference_text
         if isinstance(reference, LibraryVoice | VoiceFile):
-            recording = _opened(reference, self._library)
-            text = text or recording.text
-            with recording.body as body:
-                reference = await self._decoded(body)
+            reference, told = await self._own_recording(reference)
+            text = text or told
         if text and takes_option(model, REFERENCE_TEXT):
             terms = replace(terms, options={REFERENCE_TEXT: text, **terms.options})
         return replace(_fitted(request, terms), voice=voice, voice_ref=reference)
 
-    async def _decoded(self, body: BinaryIO) -> Pcm:
+    async def _own_recording(self, reference: LibraryVoice | VoiceFile) -> tuple[Pcm, str | None]:
+        """The recording that a voice stands for, and what is said in it; a fault of it is one of the voice."""
         try:
-            return await self._codec.decode(body)
+            recording = _opened(reference, self._library)
+            with recording.body as body:
+                return await self._codec.decode(body), recording.text
         except (InvalidRequest, TooLarge) as refusal:
             raise InvalidRequest(f"the voice's recording cannot be used: {refusal.message}", param="voice") from refusal
 
