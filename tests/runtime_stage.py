@@ -39,12 +39,16 @@ class Ear(SilentObserver):
     def __init__(self) -> None:
         self.states: list[tuple[str, ModelState]] = []
         self.faults: list[tuple[str, str, str]] = []
+        self.runs: list[str] = []
 
     def transitioned(self, model_id: str, before: ModelState, after: ModelState) -> None:
         self.states.append((model_id, after))
 
     def failed(self, model_id: str, what: str, error: BaseException) -> None:
         self.faults.append((model_id, what, str(error)))
+
+    def ran(self, model_id: str, load_s: float, run_s: float) -> None:
+        self.runs.append(model_id)
 
 
 _NO_LIMITS = ResidencyLimits()

@@ -182,6 +182,15 @@ async def test_a_request_that_the_engine_refuses_fails_before_a_stream_is_begun(
     await asyncio.gather(*stage.fill())
 
 
+async def test_a_stream_is_told_of_as_one_run_whether_it_was_begun_or_refused(stage):
+    stage.model()
+    with pytest.raises(InvalidRequest):
+        await stage.open("")
+    assert stage.ear.runs == ["a"]
+    await (await stage.open("hello")).aclose()
+    assert stage.ear.runs == ["a", "a"]
+
+
 async def test_a_fault_in_the_first_piece_is_read_and_a_closed_stream_gives_the_slot_back(stage):
     checkpoint = stage.model()
     checkpoint.fail("run")

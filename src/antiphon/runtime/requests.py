@@ -21,7 +21,7 @@ from antiphon.runtime.underway import Admission, Underway
 from antiphon.runtime.watch import RunWatch, WatchedFlow
 from antiphon.runtime.wiring import RuntimePorts
 from antiphon.vocabulary.audio import Pcm
-from antiphon.vocabulary.errors import InvalidRequest, RunTimeout
+from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.spec import SessionFacts
 from antiphon.vocabulary.tasks import Interface, StreamEvent, TaskRequest, TaskResult
 
@@ -125,12 +125,15 @@ class RequestPath:
         self, start: Callable[[], Awaitable[Flow[T]]], admission: Admission, watch: RunWatch, pool: Pool
     ) -> WatchedFlow[T]:
         flow: Flow[T] | None = None
+        now, lease = self._ports.clock.now, admission.lease
+        started = now()
         try:
             with watch.running(pool.host):
                 flow = await start()
-        except RunTimeout:
+        except BaseException:
             if flow is not None:
                 await flow.aclose()
+            self._ports.observer.ran(admission.resident.entry.id, started - lease.since, now() - started)
             raise
         return WatchedFlow(flow, watch, pool.host, partial(self._succeeded, admission.resident))
 
