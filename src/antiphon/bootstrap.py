@@ -180,15 +180,14 @@ def assemble(
         peaks=PeakMemory(models_root / PEAKS_FILE),
     )
     runtime = ParallelServerState(ports) if parallel_jobs else ServerState(ports)
-    for index, registration in enumerate(config.registrations()):
-        capability = inspect(finder, registration)
+    for index, asked in enumerate(config.registrations()):
         try:
-            ports.check(BoundModel(registration, capability))
+            registration, capability = accepted(finder, asked, library)
         except InvalidRequest as fault:
             raise ConfigError(f"{source}: models[{index}].{fault.message}") from fault
         if parallel_jobs:
             check_slots(registration.spec, max_slots_of)
-        runtime.add(isolated(with_threads(registration, capability), capability), capability)
+        runtime.add(registration, capability)
     services = Services(
         models=_model_service(runtime, config, parallel_jobs=parallel_jobs),
         speech=SpeechService(runtime, codec, config.max_text_chars, library),
@@ -240,6 +239,18 @@ def make_codec(config: ServerConfig, clock: Clock) -> ThreadCodec:
     if config.isolation is Isolation.PROCESS:
         return ProcessCodec(limits, pending_bytes, usable_cores(), clock)
     return ThreadCodec(limits, pending_bytes, usable_cores())
+
+
+def accepted(
+    finder: AdapterFinder, registration: Registration, library: VoiceLibrary
+) -> tuple[Registration, Capability]:
+    """A registration with the isolation and the threads that a start gives it, and what the model can do.
+
+    Raises ConfigError as `inspect` does and for threads that cannot be, InvalidRequest for presets and defaults.
+    """
+    capability = inspect(finder, registration)
+    require_presets(BoundModel(registration, capability), library)
+    return isolated(with_threads(registration, capability), capability), capability
 
 
 def inspect(finder: AdapterFinder, registration: Registration) -> Capability:
@@ -312,9 +323,11 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
                 shutdown.begin()
                 await side.join()
         finally:
-            await assembly.close()
-            if written is not None:
-                await written.close()
+            try:
+                await assembly.close()
+            finally:
+                if written is not None:
+                    await written.close()
 
 
 def opened_journal(assembly: Assembly, clock: Clock) -> JournalLines | None:

@@ -9,6 +9,7 @@ from antiphon.config import build_config
 from antiphon.doctor.diagnosis import Health
 from antiphon.doctor.serving import address, configured, listeners, model
 from antiphon.runtime.discovery import AdapterFinder
+from antiphon.service.voice_library import NO_LIBRARY
 from server_process import running_server
 from tls_files import TlsFiles
 
@@ -24,7 +25,7 @@ def one_model(folder, *, device="cpu", parallel_jobs=True, **fields):
     (folder / "checkpoint").mkdir(exist_ok=True)
     described = {"id": "m", "family": "controlled", "path": "checkpoint", "task": "tts", **fields}
     made = config(folder, models=[described], device=device, parallel_jobs=parallel_jobs)
-    return model(made.registrations()[0], AdapterFinder(), parallel_jobs=parallel_jobs)
+    return model(made.registrations()[0], AdapterFinder(), NO_LIBRARY, parallel_jobs=parallel_jobs)
 
 
 def test_a_file_that_can_be_served_is_in_order(tmp_path):
@@ -62,6 +63,26 @@ def test_slots_beyond_the_audit_list_are_a_fault(tmp_path):
 
     assert found.health is FAIL
     assert "slots is 2, and controlled on cuda may use 1" in found.said
+
+
+def test_presets_that_the_model_cannot_follow_are_a_fault(tmp_path):
+    found, _ = one_model(tmp_path, default_request_options={"odd": 1})
+
+    assert found.health is FAIL
+    assert "default_request_options" in found.said
+
+
+def test_auto_for_an_engine_that_cannot_choose_is_a_fault(tmp_path):
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "fixed_threads").touch()
+    found, _ = one_model(tmp_path, threads="auto")
+
+    assert found.health is FAIL
+    assert "threads is auto" in found.said
+
+
+def test_threads_that_are_chosen_for_each_call_are_told_of(tmp_path):
+    assert ", threads auto, " in one_model(tmp_path, threads="auto")[0].said
 
 
 def test_without_parallel_jobs_there_is_one_session(tmp_path):

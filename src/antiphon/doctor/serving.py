@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from antiphon.bootstrap import bind_as_allowed, inspect, installed_config
+from antiphon.bootstrap import accepted, bind_as_allowed, installed_config
 from antiphon.config import ServerConfig, load_config
 from antiphon.doctor.diagnosis import Diagnosis, fail, ok, warn
 from antiphon.http.tls import tls_context
@@ -11,7 +11,7 @@ from antiphon.listeners.kinds import make_listener
 from antiphon.ports.listener import HouseRules
 from antiphon.runtime.audit import audited_slots, check_slots
 from antiphon.runtime.discovery import AdapterFinder
-from antiphon.runtime.isolation import isolated
+from antiphon.service.voice_library import VoiceLibrary
 from antiphon.status.errors import NoServer, Refused
 from antiphon.status.source import StatusSource
 from antiphon.vocabulary.errors import AntiphonError
@@ -39,19 +39,21 @@ def configured(
     return ok("configuration", f"{source}; models: {len(config.models)}"), config
 
 
-def model(registration: Registration, finder: AdapterFinder, *, parallel_jobs: bool) -> tuple[Diagnosis, int]:
+def model(
+    asked: Registration, finder: AdapterFinder, library: VoiceLibrary, *, parallel_jobs: bool
+) -> tuple[Diagnosis, int]:
     """Whether it could be loaded, as far as its files and the audit list tell, and what it needs of the memory."""
-    spec = registration.spec
-    subject = f"model {spec.id}"
+    subject = f"model {asked.spec.id}"
     try:
-        capability = inspect(finder, registration)
+        registration, capability = accepted(finder, asked, library)
+        spec = registration.spec
         if parallel_jobs:
             check_slots(spec)
-        where = isolated(registration, capability).spec.isolation
     except AntiphonError as error:
         return fail(subject, error.message, "mend the model's fields, or its files"), 0
     slots = f"{spec.slots} of {audited_slots(spec)} audited slots" if parallel_jobs else "one session"
-    said = f"{spec.family}, {spec.task}, {spec.mode}, {slots}, {spec.threads} threads a call, in a {where} of its own"
+    threads = "threads auto" if spec.auto_threads else f"{spec.threads} threads a call"
+    said = f"{spec.family}, {spec.task}, {spec.mode}, {slots}, {threads}, in a {spec.isolation} of its own"
     return ok(subject, said), 0 if registration.lazy else capability.weight_bytes
 
 
