@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+from contextvars import ContextVar
 from dataclasses import replace
 
 import pytest
@@ -132,6 +133,18 @@ async def test_a_stream_that_another_thread_drops_gives_its_slot_back(stage):
     thread.start()
     await unload
     thread.join()
+
+
+async def test_a_stream_that_another_request_ends_is_told_of_in_the_context_of_its_own(stage, monkeypatch):
+    stage.model()
+    asked_by = ContextVar("asked_by")
+    told = []
+    monkeypatch.setattr(stage.ear, "ran", lambda *_: told.append(asked_by.get("nobody")))
+    asked_by.set("mine")
+    stream = await stage.open("hello")
+    asked_by.set("another's")
+    await stream.aclose()
+    assert told == ["mine"]
 
 
 async def test_a_stream_that_is_dropped_in_mid_flight_waits_for_its_engine(stage):

@@ -3,6 +3,7 @@
 import asyncio
 import weakref
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Generic, Self, TypeVar
 
 from antiphon.ports.clock import Clock
@@ -71,6 +72,7 @@ class StreamEnding(Generic[T]):
         self._tasks = tasks
         self._clock = clock
         self._loop = asyncio.get_running_loop()
+        self._context = copy_context()  # it is this request's stream, whoever ends it, and wherever it is dropped
         self._started = clock.now()
         self._ended: float | None = None
         self._task: asyncio.Task[None] | None = None
@@ -89,7 +91,7 @@ class StreamEnding(Generic[T]):
     def begin(self) -> "asyncio.Task[None]":
         """End the stream, once, in a task of the runtime's own."""
         if self._task is None:
-            self._task = self._tasks.start(self._end())
+            self._task = self._context.run(self._tasks.start, self._end())
             self._task.add_done_callback(log_unheard)
         return self._task
 
