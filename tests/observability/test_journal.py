@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import resource
+import threading
 
 import pytest
 
@@ -223,6 +224,23 @@ async def test_a_full_disk_is_told_once_and_ends_the_file_with_a_whole_line(writ
     verdict = replay_file(tmp_path / "journal.jsonl")
     assert (verdict.fault, verdict.cut) == (None, False)
     assert verdict.entries > 1
+
+
+async def test_a_disk_that_does_not_answer_is_given_up_and_holds_no_end_up(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("antiphon.runtime.line_file.MAX_PENDING_BYTES", 8)
+    file, answers = LineFile(tmp_path / "lines", "the journal"), threading.Event()
+    file.open()
+    file._crew.post(answers.wait)
+    try:
+        with caplog.at_level(logging.WARNING):
+            for _ in range(3):
+                file.append(b"line\n")
+            await file.close()
+    finally:
+        answers.set()
+
+    assert [it.levelname for it in caplog.records] == ["WARNING"]
+    assert "the disk is too slow" in caplog.text
 
 
 def test_a_folder_is_no_place_to_write_to(tmp_path):

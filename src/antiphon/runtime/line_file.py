@@ -58,11 +58,15 @@ class LineFile:
         self._crew.post(partial(self._write, lines, anew=anew))
 
     async def close(self) -> None:
-        """Return once all is written."""
+        """Return once all is written; where it was given up there is nothing to wait for, and the disk may hang."""
         crew, self._crew = self._crew, None
-        if crew is not None:
+        if crew is None:
+            return
+        if self.failed:
+            crew.post(self._end)
+        else:
             await crew.call(self._end)
-            crew.stop()
+        crew.stop()
 
     # In the thread
 
