@@ -8,10 +8,13 @@ UV := .uv/bin/uv
 WORKERS ?= 2
 MODELS := .venv/.models-installed
 ENV := .venv/.synced
+# Programs that tests run and no wheel brings, and where Debian has them.
+TOOLS := curl nginx systemd-analyze
+TOOL_PACKAGES := curl nginx-light systemd
 CORE := antiphon.admission,antiphon.residency
 CORE_TESTS := $(addprefix tests/core/test_,$(addsuffix .py,gate gate_changes gate_view policy scheduler estimates lifecycle registry eviction idle crashes))
 
-.PHONY: setup serve test test-fast lint types layers core suite clean
+.PHONY: setup serve test test-fast lint types layers core suite tools clean
 
 setup: $(ENV) $(MODELS)
 
@@ -22,7 +25,7 @@ serve: setup
 test: setup lint types layers core suite
 
 # The inner loop: no engines, nothing slow.
-test-fast: $(ENV)
+test-fast: $(ENV) tools
 	$(BIN)/ruff check .
 	$(BIN)/pytest -q -n $(WORKERS) -m "not engine and not slow"
 
@@ -40,7 +43,7 @@ core: $(ENV)
 	$(BIN)/coverage run --branch --source=$(CORE) -m pytest -q $(CORE_TESTS)
 	$(BIN)/coverage report --fail-under=100 --show-missing
 
-suite: $(ENV) $(MODELS)
+suite: $(ENV) $(MODELS) tools
 	$(BIN)/pytest -q -n $(WORKERS)
 
 $(UV):
@@ -54,6 +57,13 @@ $(ENV): pyproject.toml uv.lock | $(UV)
 $(MODELS): src/antiphon/packages/catalogue.toml | $(ENV)
 	$(BIN)/antiphon models install --default
 	touch $@
+
+# Root gets what is missing from Debian; whoever is not is told by the tests that need it.
+tools:
+	@PATH="$$PATH:/usr/sbin"; \
+	for tool in $(TOOLS); do command -v $$tool; done | wc -l | grep -qx '[[:space:]]*$(words $(TOOLS))' \
+	|| [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
+	|| { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $(TOOL_PACKAGES); }
 
 clean:
 	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

@@ -70,8 +70,7 @@ def nginx(folder, upstream):
 
 @pytest.fixture(scope="module")
 def proxied(tmp_path_factory):
-    if NGINX is None:
-        pytest.skip("needs nginx")
+    assert NGINX is not None, "nginx is not installed"
     folder = tmp_path_factory.mktemp("nginx")
     with controlled_server(tmp_path_factory.mktemp("behind"), parallel=True) as server:
         server.checkpoints["asr"].set("live.echo")
