@@ -16,9 +16,9 @@ def verbose_json(
     """Shape a transcript as `verbose_json` (https://platform.openai.com/docs/api-reference/audio/verbose-json-object).
 
     Units: times in seconds, to the millisecond. `task` is "transcribe" or "translate", whose language is English, as
-    OpenAI says it: that of the text, whatever was spoken. Segments are always there, words
-    when `granularities` has "word"; both are empty for silence. Every number is finite: 0 where the model said none.
-    Raises ValueError for spans in a result without a sample rate.
+    OpenAI says it: that of the text, whatever was spoken. Segments are always there, words when `granularities` has
+    "word"; both are empty for silence. Every number is finite: 0 where the model said none. Raises ValueError for
+    spans in a result without a sample rate.
     """
     rate = result.sample_rate or 0
     language = "en" if task == "translate" else result.language
