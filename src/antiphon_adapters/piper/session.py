@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from antiphon.vocabulary.audio import BYTES_PER_SAMPLE, AudioChunk, Pcm
-from antiphon.vocabulary.errors import InvalidRequest, InvariantError, TooLarge
+from antiphon.vocabulary.errors import InvalidRequest, TooLarge
 from antiphon.vocabulary.spec import OptionSpec
 from antiphon.vocabulary.spool import PcmWriter
 from antiphon.vocabulary.tasks import AudioDelta, Final, Interface, Mode, StreamEvent, Task, TaskRequest, TaskResult
@@ -13,13 +13,13 @@ from antiphon_adapters.options import OptionReader
 from antiphon_adapters.piper.loudness import Loudness
 from antiphon_adapters.piper.text import check_text
 from antiphon_adapters.piper.voice import Delivery, Voice
+from antiphon_adapters.stateless import StatelessSession
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 FAMILY = "piper"
-CAPACITY = 16
 LONGEST_S = 4 * 3600
 """The longest speech that is answered whole, in seconds: twice a book of 100,000 characters. Streams have no limit."""
 
@@ -43,29 +43,23 @@ class _Speech:
     silence_samples: int
 
 
-class PiperSession:
+class PiperSession(StatelessSession[Voice]):
     """A session over a shared voice; it keeps no state between requests, so a reset has nothing to undo."""
 
     family = FAMILY
     task = Task.TTS
     interfaces = frozenset({Interface.OFFLINE, Interface.STREAMING})
     channels = 1
-    capacity = CAPACITY
 
     def __init__(self, voice: Voice, mode: Mode) -> None:
-        self.mode = mode
+        super().__init__(voice, mode)
         self.sample_rate = voice.files.sample_rate
-        self._voice: Voice | None = voice
         self._options = OptionReader(OPTIONS)
-
-    def clone(self) -> "PiperSession":
-        """Open another slot over the same weights."""
-        return PiperSession(self._weights, self.mode)
 
     def prepare(self, request: TaskRequest) -> None:
         """Check everything that can be refused. Raises InvalidRequest, also for a text with nothing to say."""
         speech = self._bind(request)
-        utterances = self._weights.utterances(speech.text, speech.delivery.length_scale)
+        utterances = self._open.utterances(speech.text, speech.delivery.length_scale)
         if next(utterances, None) is None:
             raise InvalidRequest("input has nothing in it that can be spoken", param="input")
 
@@ -92,21 +86,8 @@ class PiperSession:
             yield AudioDelta(Pcm.from_bytes(samples.data, self.sample_rate))
         yield Final(TaskResult(sample_rate=self.sample_rate))
 
-    def reset(self) -> None:
-        """Nothing outlives a stream."""
-
-    def close(self) -> None:
-        """Let go of the voice."""
-        self._voice = None
-
-    @property
-    def _weights(self) -> Voice:
-        if self._voice is None:
-            raise InvariantError("the session is closed")
-        return self._voice
-
     def _bind(self, request: TaskRequest) -> _Speech:
-        files = self._weights.files
+        files = self._open.files
         if not request.text:
             raise InvalidRequest("input is empty", param="input")
         check_text(request.text)
@@ -127,7 +108,7 @@ class PiperSession:
 
     def _speaker(self, voice: str | None) -> int | None:
         """The speaker's id for a voice by its name or by its number; None for a one-speaker voice."""
-        files = self._weights.files
+        files = self._open.files
         if voice is None or voice in ("default", files.name):
             return files.default_speaker if files.speakers else None
         if voice in files.speakers:
@@ -142,7 +123,7 @@ class PiperSession:
         import numpy as np
 
         speech = self._bind(request)
-        voice, loudness = self._weights, Loudness()
+        voice, loudness = self._open, Loudness()
         silence = np.zeros(speech.silence_samples, np.float32)
         for index, utterance in enumerate(voice.utterances(speech.text, speech.delivery.length_scale)):
             if request.cancelled():
