@@ -1,8 +1,10 @@
 """Every line of the audit list that ships is borne out by the evidence that it names."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from antiphon.runtime.audit import Audit, EvidenceFile, audits
@@ -30,6 +32,7 @@ def test_the_evidence_is_named_by_paths_of_the_source_tree() -> None:
 
 def line(folder: Path, evidence: Evidence, *, modes: frozenset[Mode] = OFFLINE) -> Audit:
     """A line of the list with two slots that names this evidence."""
+    folder.mkdir(exist_ok=True)
     path = folder / "e.json"
     write_evidence(evidence, path)
     named = EvidenceFile("e.json", hashlib.sha256(path.read_bytes()).hexdigest())
@@ -60,6 +63,27 @@ def test_evidence_that_shows_something_else_bears_nothing_out(tmp_path: Path, ev
 def test_evidence_for_one_mode_does_not_stand_for_the_other(tmp_path: Path) -> None:
     (fault,) = faults_of_line(line(tmp_path, evidence_of(2), modes=frozenset(Mode)), tmp_path)
     assert fault == "suspect: e.json: streaming: 0 slots are validated, and 2 are listed"
+
+
+def both_modes(folder: Path, *evidence: Evidence) -> Audit:
+    """A line that names these files, each of one mode."""
+    lines = [line(folder / str(number), it) for number, it in enumerate(evidence)]
+    named = [EvidenceFile(f"{number}/e.json", it.evidence[0].sha256) for number, it in enumerate(lines)]
+    return replace(lines[0], modes=frozenset(Mode), evidence=tuple(named))
+
+
+def test_the_modes_of_one_model_may_be_validated_apart(tmp_path: Path) -> None:
+    audit = both_modes(tmp_path, evidence_of(2), evidence_of(2, modes=(Mode.STREAMING,)))
+    assert list(faults_of_line(audit, tmp_path)) == []
+
+
+def test_a_mode_of_another_model_does_not_count(tmp_path: Path) -> None:
+    offline, streaming = evidence_of(2), evidence_of(2, modes=(Mode.STREAMING,))
+    of_another = msgspec.structs.replace(streaming, model=msgspec.structs.replace(streaming.model, id="another"))
+    assert list(faults_of_line(both_modes(tmp_path, offline, of_another), tmp_path)) == [
+        "suspect: 0/e.json: streaming: 0 slots are validated, and 2 are listed",
+        "suspect: 1/e.json: offline: 0 slots are validated, and 2 are listed",
+    ]
 
 
 def test_a_file_that_was_written_anew_is_not_the_one_that_was_listed(tmp_path: Path) -> None:
