@@ -85,25 +85,29 @@ def require_options(model: BoundModel, options: Mapping[str, OptionValue], prefi
         _check(_spec_of(name, model.capability, prefix), value, prefix)
 
 
+def option_of(capability: Capability, name: str) -> OptionSpec | None:
+    """The model's option of this name."""
+    return next((option for option in capability.options if option.name == name), None)
+
+
 def takes_option(model: BoundModel, name: str) -> bool:
     """Whether the model has an option of this name."""
-    return any(option.name == name for option in model.capability.options)
+    return option_of(model.capability, name) is not None
 
 
 def nearest_value(model: BoundModel, name: str, wanted: int) -> int | None:
     """The value of a whole-numbered option that comes nearest to a wish; None where the model has no such option."""
-    for option in model.capability.options:
-        if option.name == name:
-            low = wanted if option.minimum is None else math.ceil(option.minimum)
-            high = wanted if option.maximum is None else math.floor(option.maximum)
-            return min(max(wanted, low), high)
-    return None
+    option = option_of(model.capability, name)
+    if option is None:
+        return None
+    low = wanted if option.minimum is None else math.ceil(option.minimum)
+    high = wanted if option.maximum is None else math.floor(option.maximum)
+    return min(max(wanted, low), high)
 
 
 def _spec_of(name: str, capability: Capability, prefix: str) -> OptionSpec:
-    for option in capability.options:
-        if option.name == name:
-            return option
+    if (option := option_of(capability, name)) is not None:
+        return option
     known = ", ".join(option.name for option in capability.options) or "none"
     raise InvalidRequest(f"the model takes no option {name[:80]!r}; it takes {known}", param=f"{prefix}{name[:80]}")
 

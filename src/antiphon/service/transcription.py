@@ -10,7 +10,7 @@ from typing import BinaryIO, TypeVar
 from antiphon.ports.codec import Codec
 from antiphon.runtime.api import BatchInference, BoundModel, Draft, Inference, OpenStream, Runtime, Timing
 from antiphon.service.answers import LeasedAnswer
-from antiphon.service.binding import nearest_value, require_task, takes_option
+from antiphon.service.binding import nearest_value, option_of, require_task, takes_option
 from antiphon.service.completion import asked_language, completed_request
 from antiphon.vocabulary.audio import Handover, Pcm
 from antiphon.vocabulary.errors import InvalidRequest, ModelNotFound
@@ -231,8 +231,8 @@ async def _bind(order: TranscriptionOrder, model: BoundModel, request: TaskReque
 
 
 def _require_translator(model: BoundModel) -> None:
-    offered = (option for option in model.capability.options if option.name == TARGET_LANGUAGE)
-    if not any(ENGLISH in option.choices for option in offered):
+    option = option_of(model.capability, TARGET_LANGUAGE)
+    if option is None or ENGLISH not in option.choices:
         raise InvalidRequest(f"model {model.registration.spec.id!r} cannot translate", param="model")
 
 
