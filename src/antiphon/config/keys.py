@@ -10,8 +10,8 @@ MAX_FILE_BYTES = 64 * 1024
 """No list of keys is this long; another file that is named by mistake is not read to its end."""
 
 
-def is_key(text: str) -> bool:
-    """Whether a header can carry it: visible ASCII characters, one or more."""
+def fits_a_head(text: str) -> bool:
+    """Whether a request's head can carry it as one word: visible ASCII characters, one or more."""
     return bool(text) and text.isascii() and text.isprintable() and " " not in text
 
 
@@ -34,7 +34,7 @@ def read_keys(path: Path) -> Sequence[str]:
     for number, line in enumerate(data.decode("latin-1").splitlines(), start=1):
         text = line.strip()
         if text and not text.startswith("#"):
-            if not is_key(text):
+            if not fits_a_head(text):
                 raise ValueError(
                     f"wanted one key of visible ASCII characters a line; line {number} of {str(path)!r} is none"
                 )

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from antiphon.config.keys import is_key
+from antiphon.config.keys import fits_a_head
 from antiphon.config.paths import absolute_path, existing_path, folder_path
 from antiphon.config.surroundings import surroundings_of
 from antiphon.config.voices import (
@@ -315,7 +315,7 @@ class ServerConfig(BaseModel):
     @field_validator("api_keys", "admin_keys")
     @classmethod
     def _keys_fit_a_header(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(is_key(key) for key in value):
+        if not all(fits_a_head(key) for key in value):
             raise ValueError(f"wanted {_KEYS}")  # it is never said what was found
         return value
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
 from urllib.parse import SplitResult, urlsplit
 
+from antiphon.config.keys import fits_a_head
 from antiphon.status.errors import NoServer, Refused
 from antiphon.status.snapshot import Snapshot, snapshot_of
 from antiphon.vocabulary.errors import ConfigError
@@ -31,7 +32,7 @@ class StatusSource:
         self.url = url.rstrip("/")
         self._parts = _split(url)
         self._timeout_s = timeout_s
-        if api_key is not None and not _is_visible(api_key):
+        if api_key is not None and not fits_a_head(api_key):
             raise ConfigError("wanted an API key of visible ASCII characters")  # it is not said what was found
         self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
 
@@ -73,14 +74,9 @@ def _split(url: str) -> SplitResult:
         raise ConfigError(wanted) from error
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or parts.username is not None:
         raise ConfigError(wanted)
-    if not _is_visible("/" + parts.path) or parts.query or parts.fragment:
+    if not fits_a_head("/" + parts.path) or parts.query or parts.fragment:
         raise ConfigError(wanted)
     return parts
-
-
-def _is_visible(text: str) -> bool:
-    """Whether a request's head can carry it."""
-    return bool(text) and text.isascii() and text.isprintable() and " " not in text
 
 
 def _reason(error: Exception) -> str:
