@@ -14,6 +14,7 @@ from antiphon.cli.oneshot import ModelOption, ModelsRootOption, one_model, opene
 from antiphon.ports.codec import AudioFormat
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.tasks import Task
+from antiphon.vocabulary.terms import MAX_SPEED, MIN_SPEED
 
 _SUFFIXES = {f".{each}": each for each in AudioFormat} | {".ogg": AudioFormat.OPUS, ".oga": AudioFormat.OPUS}
 
@@ -27,7 +28,7 @@ def say(
     voice_ref: Annotated[
         Path | None, typer.Option(help="A recording whose voice is to be imitated, for models that can.")
     ] = None,
-    speed: Annotated[float | None, typer.Option(min=0.25, max=4.0, help="2.0 is twice as fast.")] = None,
+    speed: Annotated[float | None, typer.Option(min=MIN_SPEED, max=MAX_SPEED, help="2.0 is twice as fast.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal bytes.")] = 0,
     audio_format: Annotated[
         AudioFormat | None, typer.Option("--format", help="What to write; the file's suffix says it by default.")

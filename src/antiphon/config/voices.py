@@ -21,7 +21,16 @@ from antiphon.config.paths import existing_path
 from antiphon.config.surroundings import surroundings_of
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.languages import base_language
-from antiphon.vocabulary.terms import ANY_LANGUAGE, MAX_SEED, LibraryVoice, Terms, VoiceFile, at_speed
+from antiphon.vocabulary.terms import (
+    ANY_LANGUAGE,
+    MAX_SEED,
+    MAX_SPEED,
+    MIN_SPEED,
+    LibraryVoice,
+    Terms,
+    VoiceFile,
+    at_speed,
+)
 
 MAX_PRESETS = 1000
 OPTIONS = "an object of JSON values with finite numbers"
@@ -95,7 +104,7 @@ class VoicePresetConfig(BaseModel):
     )
     reference_text: str | None = Field(default=None, description="what is said in the recording")
     language: str | None = Field(default=None, description=_LANGUAGE)
-    speed: float | None = Field(default=None, ge=0.25, le=4.0, description="a number from 0.25 to 4")
+    speed: float | None = Field(default=None, ge=MIN_SPEED, le=MAX_SPEED, description="a number from 0.25 to 4")
     seed: int | None = Field(default=None, ge=0, le=MAX_SEED, description=_SEED)
     options: Options = Field(default={}, description=OPTIONS)
 

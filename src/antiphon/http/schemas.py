@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from antiphon.http.document import schema_of
 from antiphon.runtime.api import Strategy
-from antiphon.vocabulary.terms import MAX_SEED
+from antiphon.vocabulary.terms import MAX_SEED, MAX_SPEED, MIN_SPEED
 
 MAX_TIMEOUT_MS = 2**53 - 1
 """The largest integer that every JSON reader keeps exact."""
@@ -81,7 +81,7 @@ class SpeechBody(Body):
     voice_ref: _VoiceRef = None
     reference_text: str | None = None
     response_format: Annotated[str, _one_of(SpeechFormat)] = SpeechFormat.WAV
-    speed: float | None = Field(default=None, ge=0.25, le=4.0)
+    speed: float | None = Field(default=None, ge=MIN_SPEED, le=MAX_SPEED)
     seed: _Seed = None
     language: str | None = None
     stream_format: Literal["sse", "audio"] | None = None

@@ -13,6 +13,9 @@ ANY_LANGUAGE = "auto"
 MAX_SEED = 2**63 - 1
 """The largest seed: what fits into a signed integer of 64 bits."""
 
+MIN_SPEED, MAX_SPEED = 0.25, 4.0
+"""As OpenAI's API has them: 2.0 is twice as fast."""
+
 NATURAL_SPEED = 1.0
 """The speed at which a model speaks by itself: also one without speeds can do that."""
 
