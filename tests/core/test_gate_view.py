@@ -6,6 +6,7 @@ import pytest
 
 from antiphon.admission.gate import Gate
 from antiphon.vocabulary.errors import InvariantError
+from antiphon.vocabulary.states import Operation
 from gate_words import INFER, UNLOAD, enter, hold, shown, told
 
 
@@ -87,3 +88,28 @@ def test_a_wait_that_is_no_wait_is_refused_before_anything_changes(timeout_s: fl
     with pytest.raises(InvariantError):
         gate.submit(INFER, 5, timeout_s)
     assert shown(gate, 5) == "1/1 +1/1 [0 infer 5] [infer 5]"
+
+
+@pytest.mark.parametrize("holder", [INFER, UNLOAD])
+def test_a_restored_gate_stands_as_the_first_did_and_decides_as_it_does(holder: Operation) -> None:
+    gate = Gate("m", 2)
+    lease = hold(gate, holder)
+    enter(gate, UNLOAD, 1)
+    enter(gate, INFER, 2, timeout_s=5)
+    other = Gate.restore(gate.state())
+    assert other.state() == gate.state()
+    assert told(other.release(lease, 3)) == told(gate.release(lease, 3)) != []
+    assert enter(other, INFER, 4) == enter(gate, INFER, 4)
+    assert told(other.expire(8)) == told(gate.expire(8)) != []
+    assert other.state() == gate.state()
+
+
+def test_a_restored_gate_gives_out_the_slots_that_are_free() -> None:
+    gate = Gate("m", 3)
+    hold(gate)
+    middle = hold(gate)
+    hold(gate)
+    gate.release(middle, 1)
+    other = Gate.restore(gate.state())
+    assert hold(other) == hold(gate)
+    assert other.state() == gate.state()
