@@ -9,8 +9,8 @@ WORKERS ?= 2
 MODELS := .venv/.models-installed
 ENV := .venv/.synced
 # Programs that tests run and no wheel brings, and where Debian has them.
-TOOLS := curl nginx systemd-analyze
-TOOL_PACKAGES := curl nginx-light systemd
+TOOLS := chromium curl nginx systemd-analyze
+TOOL_PACKAGES := chromium curl nginx-light systemd
 CORE := antiphon.admission,antiphon.residency
 CORE_TESTS := $(addprefix tests/core/test_,$(addsuffix .py,gate gate_changes gate_view policy scheduler estimates lifecycle registry eviction idle crashes))
 
@@ -32,6 +32,7 @@ test-fast: $(ENV) tools
 lint: $(ENV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/biome ci --colors=off --error-on-warnings src/antiphon/page
 
 types: $(ENV)
 	$(BIN)/mypy

@@ -15,8 +15,11 @@ from antiphon.http.envelope import error_response
 from antiphon.http.keys import KeyRing, values
 from antiphon.vocabulary.errors import Forbidden, Unauthenticated
 
-OPEN_PATHS = frozenset({"/health", "/health/ready"})
-"""What is answered without a key: whoever watches over the server has none."""
+OPEN_PATHS = frozenset({"/", "/health", "/health/ready"})
+"""What is answered without a key: whoever watches over the server has none, and the page asks its reader for one."""
+
+PAGE_PREFIX = "/page/"
+"""Below it are the files of the page, which are as open as itself."""
 
 ANY_ORIGIN = "*"
 
@@ -55,6 +58,11 @@ def local_names(host: str, address: str) -> frozenset[str] | None:
     return frozenset({"localhost", host.lower()}) if _is_loopback(address) else None
 
 
+def is_open(path: str) -> bool:
+    """Whether a path is answered without a key."""
+    return path in OPEN_PATHS or path.startswith(PAGE_PREFIX)
+
+
 def agreed_subprotocol(scope: Scope) -> str | None:
     """What a WebSocket of this scope is accepted with; never what carries a key."""
     return SUBPROTOCOL if SUBPROTOCOL in scope.get("subprotocols", ()) else None
@@ -77,7 +85,7 @@ def install_access(app: FastAPI, rules: AccessRules) -> None:
 
 
 class RequireKey:
-    """ASGI middleware: without one of the keys, as `Authorization: Bearer KEY`, nothing but `OPEN_PATHS` is answered.
+    """ASGI middleware: without a key, as `Authorization: Bearer KEY`, nothing but what `is_open` says is answered.
 
     A WebSocket may bring it as a subprotocol, too.
     """
@@ -87,7 +95,7 @@ class RequireKey:
         self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or scope["path"] in OPEN_PATHS or self._keys.opens_for(scope):
+        if scope["type"] == "lifespan" or is_open(scope["path"]) or self._keys.opens_for(scope):
             await self._app(scope, receive, send)
         else:
             refusal = Unauthenticated("an API key of this server is wanted, as `Authorization: Bearer KEY`")

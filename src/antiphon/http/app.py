@@ -21,6 +21,7 @@ from antiphon.http.routes.management import add_management_routes
 from antiphon.http.routes.metrics import add_metrics_route
 from antiphon.http.routes.models import add_model_routes
 from antiphon.http.routes.packages import add_package_routes
+from antiphon.http.routes.page import add_page_routes
 from antiphon.http.routes.realtime import add_realtime_routes
 from antiphon.http.routes.speech import add_speech_routes
 from antiphon.http.routes.tasks import TaskSources, add_task_routes
@@ -110,6 +111,7 @@ def create_app(
     add_package_routes(app.router, services.models, services.packages, door)
     add_metrics_route(app.router, services.metrics)
     add_events_route(app.router, services.journal, services.clock)
+    add_page_routes(app.router)
     complete(app, access)
     install(app)
     app.add_middleware(JoinBaseUrl)

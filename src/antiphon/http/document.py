@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import TypeAdapter
 
-from antiphon.http.access import OPEN_PATHS, AccessRules
+from antiphon.http.access import AccessRules, is_open
 from antiphon.http.answers import Error
 
 Document = dict[str, Any]  # OpenAPI's own type
@@ -140,7 +140,7 @@ def _name(operation: Document, method: str, path: str) -> None:
 
 
 def _keys_for(path: str, operation: Document, rules: AccessRules) -> Sequence[str]:
-    if path in OPEN_PATHS:
+    if is_open(path):
         return ()
     if rules.admin_keys and _MANAGEMENT in operation.get("tags", ()):
         return (_ADMIN_KEY,)
