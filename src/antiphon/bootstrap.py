@@ -32,7 +32,7 @@ from antiphon.packages import InstalledModel, default_models_root, installed_reg
 from antiphon.ports.clock import Clock
 from antiphon.ports.host import SlotHost
 from antiphon.ports.listener import HouseRules, NoLedger, PeerLimits, Served
-from antiphon.runtime.api import BoundModel
+from antiphon.runtime.api import BoundModel, ModelView
 from antiphon.runtime.audit import audited_slots, check_slots
 from antiphon.runtime.clock import LoopClock
 from antiphon.runtime.codecs import ThreadCodec
@@ -309,7 +309,8 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
         try:
             url = address_of(bound, secure=tls is not None)
             on_listening(url)
-            await assembly.codec.start()
+            if any(map(_hears, assembly.runtime.views())):
+                await assembly.codec.start()
             await assembly.runtime.start()
             limits = _peer_limits(config)
             order, ledger = shutdown.order, assembly.ledger or NoLedger()
@@ -328,6 +329,11 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
             finally:
                 if written is not None:
                     await written.close()
+
+
+def _hears(view: ModelView) -> bool:
+    """Whether requests to a model bring audio."""
+    return view.registration.spec.task is not Task.TTS or view.capability.clones
 
 
 def opened_journal(assembly: Assembly, clock: Clock) -> JournalLines | None:

@@ -4,15 +4,17 @@ import os
 import signal
 import socket
 
+import httpx
 import psutil
 import pytest
 
 import audio_assets
 from antiphon.runtime.file_worker import WORKER
-from controlled_server import CLIP
+from controlled_server import CLIP, TRANSCRIPTIONS
 from isolated_server import children_of, isolated_server
 from process_tree import descriptor_counts
 from refusals import assert_refused, assert_unharmed
+from server_process import running_server
 
 BAD = audio_assets.bad_audio()
 MIB = 1024 * 1024
@@ -42,6 +44,19 @@ def test_a_server_that_listens_has_a_codec_worker_before_the_first_upload(tmp_pa
         [before] = codec_workers(server)
         assert server.transcribe().status_code == 200
         assert codec_workers(server) == [before]
+
+
+def test_a_server_whose_models_only_speak_has_a_codec_worker_from_the_first_upload_on(tmp_path):
+    speaks = {"id": "tts", "family": "controlled", "path": str(tmp_path), "task": "tts"}
+    config = {"models": [speaks], "isolation": "process", "lazy_load": True, "ui_management": True}
+    with running_server(tmp_path, config) as server:
+        process = psutil.Process(server.process.pid)
+        assert httpx.get(f"{server.url}/health").status_code == 200  # what is started with the server has been by now
+        assert process.children() == []
+        httpx.post(f"{server.url}/v1/models/load", json={**speaks, "id": "asr", "task": "asr"}).raise_for_status()
+        heard = httpx.post(f"{server.url}{TRANSCRIPTIONS}", data={"model": "asr"}, files={"file": ("a.wav", CLIP)})
+        assert heard.status_code == 200
+        assert len([child for child in process.children() if WORKER in child.cmdline()]) == 1
 
 
 def test_bad_files_are_refused_and_cost_the_server_neither_memory_nor_a_descriptor(server):
