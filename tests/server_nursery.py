@@ -1,7 +1,7 @@
 """Processes of `antiphon` that cost no imports: each is forked from one interpreter that has done them all.
 
-From the fork on each is as if it had been started alone: its own arguments, folder, environment, stderr and end. It
-knows no server and no configuration.
+From the fork on each is as if it had been started alone: its own arguments, folder, environment, stderr and end. Only
+its modules are not cleared when it ends: that would copy all that it shares. It knows no server and no configuration.
 """
 
 import atexit
@@ -116,6 +116,8 @@ class Forked:
 
 def nurse(fileno: int) -> None:
     """Import all that a server does, then fork for each order until nobody can give one."""
+    status: list[int] = []
+    atexit.register(_end_with, status)  # before any other, so that it is called after them
     with permanent_imports():  # or a collection in each process would copy all that they share
         import uvloop  # noqa: F401 (as `antiphon serve` does once it runs)
 
@@ -137,6 +139,22 @@ def nurse(fileno: int) -> None:
             for descriptor in descriptors:
                 os.close(descriptor)
     _watch(json.loads(order), *descriptors)
+    try:
+        _become(json.loads(order), descriptors[0])
+    except SystemExit as end:
+        status.append(end.code if isinstance(end.code, int) else int(end.code is not None))
+        raise
+    except BaseException:
+        status.append(1)
+        raise
+    status.append(0)
+
+
+def _end_with(status: Sequence[int]) -> None:
+    """Leave with the first of these, if there is one, when threads have ended and callbacks been made."""
+    if status:
+        sys.stderr.flush()
+        os._exit(status[0])
 
 
 def _watch(order: Mapping[str, object], stderr: int, status: int) -> None:
@@ -145,7 +163,6 @@ def _watch(order: Mapping[str, object], stderr: int, status: int) -> None:
     pid = os.fork()
     if not pid:
         os.close(status)
-        _become(order, stderr)
         return
     os.close(stderr)
     os.write(status, f"{pid}\n".encode())
