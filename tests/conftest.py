@@ -21,8 +21,8 @@ COMMAND = "pytest -n 2 tests/conformance --write-conformance"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# They also make thousands of HTTP clients. Each would read all authorities that this machine trusts, in 30 ms, and no test
-# needs one of those: what speaks TLS here is told whom to trust.
+# They also make thousands of HTTP clients. Each would read all authorities that this machine trusts, which takes 30 ms.
+# No test needs one of those: what speaks TLS here is told whom to trust.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.devnull
 
