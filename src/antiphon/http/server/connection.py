@@ -224,7 +224,8 @@ class Connection(HttpToolsProtocol):
             self._part(refusal)
             return
         self.connections.discard(self)
-        socket = WebSocketConnection(self._traffic, self.transport, upgrade, early)
+        is_writable = not self.flow.write_paused
+        socket = WebSocketConnection(self._traffic, self.transport, upgrade, early, is_writable=is_writable)
         self.transport.set_protocol(socket)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:

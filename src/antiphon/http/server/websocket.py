@@ -32,9 +32,15 @@ _MESSAGE_BYTES = 256
 
 
 class WebSocketConnection(asyncio.Protocol):
-    """One peer, from its upgrade on; `check` and the like are called as those of a `Connection` are."""
+    """One peer, from its upgrade on; `check` and the like are called as those of a `Connection` are.
 
-    def __init__(self, traffic: Traffic, transport: asyncio.Transport, upgrade: Upgrade, early: bytes) -> None:
+    `early` is what came behind the head; `is_writable` is false where the transport has asked to pause writing and not
+    to go on yet.
+    """
+
+    def __init__(
+        self, traffic: Traffic, transport: asyncio.Transport, upgrade: Upgrade, early: bytes, *, is_writable: bool
+    ) -> None:
         self.transport = transport
         self._traffic = traffic
         self._limits = traffic.limits
@@ -46,7 +52,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._is_text = False
         self._taken_bytes = 0  # of messages that the application has before it
         self._writable = asyncio.Event()
-        if not transport.get_write_buffer_size():
+        if is_writable:  # what is buffered says nothing: a transport that never paused never says that it goes on
             self._writable.set()
         self._heard_at = self._said_at = self._now()
         self._pinged_at: float | None = None
