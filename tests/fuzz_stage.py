@@ -29,7 +29,7 @@ from fuzz_uploads import ALIGNMENTS, TASK, TRANSCRIPTIONS, audio_shot, form_shot
 from fuzz_wyoming import wyoming_shot
 from listener_peers import connect, leave
 from process_tree import descriptor_counts, processes_of, pss_bytes
-from server_process import ServerProcess, running_server
+from server_process import HANG_GUARD_S, ServerProcess, running_server
 
 TASKS = ("tts", "asr", "align", "diar", "vad")
 WAIT_MS = 1500
@@ -193,7 +193,7 @@ class Range:
         return [Finding(name, range(seed, seed + 1), what) for what in found]
 
     def _busy(self) -> Sequence[object]:
-        models = httpx.get(f"{self.server.url}/v1/status").json()["models"]
+        models = httpx.get(f"{self.server.url}/v1/status", timeout=HANG_GUARD_S).json()["models"]
         return [it for it in models if it["leases"] or it["queue"]]
 
     def _complaints(self) -> Iterator[str]:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
-from websockets.sync.client import connect
 
 from controlled_server import SPEECH, ControlledServer, controlled_server
 from deploy_files import DEPLOY
 from live_client import LIVE, live_client
 from server_process import HANG_GUARD_S
+from websocket_clients import connect
 
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
 SITE = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
@@ -102,7 +102,7 @@ def test_words_come_through_while_the_client_still_speaks(proxied):
 
 def test_a_websocket_is_let_through(proxied):
     url = f"{proxied.url.replace('http', 'ws')}{LIVE}?model=asr"
-    with connect(url, open_timeout=HANG_GUARD_S) as client:
+    with connect(url) as client:
         client.send(TENTH)
         assert '"delta":"1 "' in client.recv(HANG_GUARD_S)
 
@@ -110,7 +110,9 @@ def test_a_websocket_is_let_through(proxied):
 def test_an_upload_larger_than_nginx_takes_by_itself_is_let_through(proxied):
     upload = {"file": ("a.wav", bytes(2 * 1024 * 1024))}
 
-    answer = httpx.post(f"{proxied.url}/v1/audio/transcriptions", data={"model": "asr"}, files=upload, timeout=60)
+    answer = httpx.post(
+        f"{proxied.url}/v1/audio/transcriptions", data={"model": "asr"}, files=upload, timeout=HANG_GUARD_S
+    )
 
     assert answer.status_code == 400  # the server has read it, and found no audio in it
     assert answer.json()["error"]["type"] == "invalid_request_error"

@@ -7,11 +7,11 @@ from contextlib import ExitStack, suppress
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import connect
 
 from controlled_server import controlled_server
 from live_client import LIVE, live_client, text_of
 from server_process import HANG_GUARD_S
+from websocket_clients import connect
 
 TENTH = bytes(2 * 1600)
 """A tenth of a second of silence at 16 kHz, for which the engine answers a number."""
@@ -49,7 +49,7 @@ def settled(server):
 def socket_to(server, **query):
     url = server.process.url.replace("http", "ws") + LIVE
     query = {"model": "asr", **query}
-    return connect(url + "?" + "&".join(f"{k}={v}" for k, v in query.items()), open_timeout=HANG_GUARD_S)
+    return connect(url + "?" + "&".join(f"{k}={v}" for k, v in query.items()))
 
 
 def test_words_come_while_the_client_still_speaks(server):

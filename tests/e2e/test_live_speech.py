@@ -10,6 +10,7 @@ import soundfile
 
 from engine_server import words_of
 from live_client import live_client, text_of
+from server_process import HANG_GUARD_S
 
 pytestmark = pytest.mark.engine
 
@@ -58,7 +59,9 @@ def test_the_first_words_come_before_the_speaker_stops(engines, talk):
 def test_the_official_realtime_client_hears_each_sentence_as_a_turn(engines, talk):
     heard = []
     with (
-        openai.OpenAI(base_url=f"{engines.process.url}/v1", api_key="any", max_retries=0) as client,
+        openai.OpenAI(
+            base_url=f"{engines.process.url}/v1", api_key="any", max_retries=0, timeout=HANG_GUARD_S
+        ) as client,
         client.realtime.connect(model="whisper", extra_query={"intent": "transcription"}) as connection,
     ):
         for piece in tenths(talk):
@@ -78,7 +81,9 @@ def test_a_realtime_client_says_which_pause_ends_a_turn(engines, silence_ms, tur
     detection = {"type": "server_vad", "silence_duration_ms": silence_ms}
     heard = []
     with (
-        openai.OpenAI(base_url=f"{engines.process.url}/v1", api_key="any", max_retries=0) as client,
+        openai.OpenAI(
+            base_url=f"{engines.process.url}/v1", api_key="any", max_retries=0, timeout=HANG_GUARD_S
+        ) as client,
         client.realtime.connect(model="whisper", extra_query={"intent": "transcription"}) as connection,
     ):
         connection.session.update(session={"type": "transcription", "audio": {"input": {"turn_detection": detection}}})

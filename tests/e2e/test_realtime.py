@@ -8,11 +8,11 @@ from socket import SHUT_RDWR
 import openai
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import connect
 
 from conformance_client import eventually
 from controlled_server import controlled_server
 from server_process import HANG_GUARD_S
+from websocket_clients import PATIENCE, connect
 
 FIFTH = bytes(2 * 4800)
 """A fifth of a second of silence as it is sent: two utterances of the engine, less what a resampler keeps."""
@@ -38,7 +38,7 @@ def strict(tmp_path_factory):
 
 @pytest.fixture
 def client(server):
-    with openai.OpenAI(base_url=f"{server.process.url}/v1", api_key="any", max_retries=0) as it:
+    with openai.OpenAI(base_url=f"{server.process.url}/v1", api_key="any", max_retries=0, timeout=HANG_GUARD_S) as it:
         yield it
 
 
@@ -91,7 +91,7 @@ def address(server, query="intent=transcription&model=asr"):
 
 @pytest.fixture
 def session(server):
-    with connect(address(server), open_timeout=HANG_GUARD_S) as socket:
+    with connect(address(server)) as socket:
         session = Session(socket)
         session.expect("session.created")
         yield session
@@ -116,7 +116,9 @@ def texts(events, what):
 
 
 def test_the_official_client_transcribes_turn_by_turn(client, server):
-    with client.realtime.connect(extra_query={"intent": "transcription"}) as connection:
+    with client.realtime.connect(
+        extra_query={"intent": "transcription"}, websocket_connection_options=PATIENCE
+    ) as connection:
         assert connection.recv().type == "session.created"
         connection.session.update(
             session={
@@ -162,7 +164,9 @@ def test_the_official_client_transcribes_turn_by_turn(client, server):
 
 
 def test_the_official_client_commits_its_turns_itself(client, server):
-    with client.realtime.connect(model="asr", extra_query={"intent": "transcription"}) as connection:
+    with client.realtime.connect(
+        model="asr", extra_query={"intent": "transcription"}, websocket_connection_options=PATIENCE
+    ) as connection:
         connection.recv()
         connection.session.update(session={"type": "transcription", "audio": {"input": {"turn_detection": None}}})
         assert connection.recv().session.audio.input.turn_detection is None
@@ -181,8 +185,12 @@ def test_the_official_client_commits_its_turns_itself(client, server):
 def test_the_older_client_transcribes(server):
     sockets = f"{server.process.url.replace('http', 'ws')}/v1"
     with (
-        openai.OpenAI(base_url=f"{server.process.url}/v1", websocket_base_url=sockets, api_key="any") as client,
-        client.beta.realtime.connect(model="asr", extra_query={"intent": "transcription"}) as connection,
+        openai.OpenAI(
+            base_url=f"{server.process.url}/v1", websocket_base_url=sockets, api_key="any", timeout=HANG_GUARD_S
+        ) as client,
+        client.beta.realtime.connect(
+            model="asr", extra_query={"intent": "transcription"}, websocket_connection_options=PATIENCE
+        ) as connection,
     ):
         assert connection.recv().type == "transcription_session.created"
         connection.transcription_session.update(

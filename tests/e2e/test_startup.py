@@ -51,7 +51,7 @@ def test_no_engine_is_imported_before_a_model_is_loaded(tmp_path):
     with running_server(
         tmp_path, {"models": models}, "--parallel-jobs", env=TELL_IMPORTS, start=started_alone
     ) as server:
-        assert httpx.get(f"{server.url}/v1/models").status_code == 200
+        assert httpx.get(f"{server.url}/v1/models", timeout=HANG_GUARD_S).status_code == 200
         before = imported(server.log.read_text())
         spoken = httpx.post(f"{server.url}/v1/audio/speech", json={"model": "piper", "input": "Hi."}, timeout=60)
 
@@ -91,7 +91,7 @@ def test_a_port_in_use_is_one_line(tmp_path):
 @pytest.mark.parametrize(("number", "flags"), [(signal.SIGTERM, []), (signal.SIGINT, ["--parallel-jobs"])])
 def test_a_stop_signal_ends_it_with_exit_code_0(tmp_path, number, flags):
     with running_server(tmp_path, {"models": [model(tmp_path)]}, *flags, start=started_alone) as server:
-        assert httpx.get(f"{server.url}/health").status_code == 200
+        assert httpx.get(f"{server.url}/health", timeout=HANG_GUARD_S).status_code == 200
         assert server.stop(number) == 0
 
     assert "Traceback" not in server.log.read_text()
@@ -156,7 +156,7 @@ def test_a_model_that_is_not_lazy_loads_once_the_server_listens(tmp_path):
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "load.hold").touch()
     with running_server(tmp_path, {"models": [model(tmp_path, lazy=False)]}) as server:
-        assert httpx.get(f"{server.url}/v1/models/m").json()["loaded"] is False
+        assert httpx.get(f"{server.url}/v1/models/m", timeout=HANG_GUARD_S).json()["loaded"] is False
         (tmp_path / "checkpoint" / "load.hold").unlink()
         spoken = httpx.post(f"{server.url}/v1/audio/speech", json={"model": "m", "input": "x"}, timeout=HANG_GUARD_S)
         assert spoken.status_code == 200
@@ -169,10 +169,10 @@ def test_an_eager_model_that_does_not_load_stops_no_server(tmp_path):
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "load.fail").write_text("")
     with running_server(tmp_path, {"models": [model(tmp_path, lazy=False)]}) as server:
-        assert httpx.get(f"{server.url}/health").status_code == 200
+        assert httpx.get(f"{server.url}/health", timeout=HANG_GUARD_S).status_code == 200
 
 
 def test_the_same_file_is_served_from_any_working_folder(tmp_path):
     config = {"models": [model(tmp_path, path="../checkpoint")]}
     with running_server(tmp_path / "elsewhere", config, cwd=Path("/")) as server:
-        assert httpx.get(f"{server.url}/health").json()["models"] == 1
+        assert httpx.get(f"{server.url}/health", timeout=HANG_GUARD_S).json()["models"] == 1

@@ -35,7 +35,7 @@ def test_it_is_ready_once_it_answers_and_stopping_while_accepted_work_still_runs
     config = {"models": [model], "isolation": "process"}
     with running_server(tmp_path, config, env=watch) as server, ThreadPoolExecutor(1) as threads:
         assert wait_for(notices, "READY=1") == f"READY=1\nSTATUS=answering at {server.url}, models: 1"
-        assert httpx.get(f"{server.url}/health").status_code == 200
+        assert httpx.get(f"{server.url}/health", timeout=HANG_GUARD_S).status_code == 200
         with checkpoint.held("run"):
             body = {"model": "m", "input": "accepted"}
             running = threads.submit(httpx.post, f"{server.url}/v1/audio/speech", json=body, timeout=HANG_GUARD_S)

@@ -106,7 +106,10 @@ def administered(tmp_path_factory):
     (folder / "callers").write_text(f"{KEY}\n")
     settings = config(folder, host="0.0.0.0", api_keys_file="callers", lazy_load=True)
     keys = {"ANTIPHON_ADMIN_KEYS": "of-the-environment"}
-    with running_server(folder, settings, "--admin-keys-file", "admins", env=keys) as server, httpx.Client() as client:
+    with (
+        running_server(folder, settings, "--admin-keys-file", "admins", env=keys) as server,
+        httpx.Client(timeout=HANG_GUARD_S) as client,
+    ):
         client.base_url, client.timeout = server.url.replace("0.0.0.0", "127.0.0.1"), HANG_GUARD_S
         yield server, client
 
@@ -157,7 +160,8 @@ def test_engines_do_not_inherit_the_keys_of_the_environment(tmp_path):
     settings = config(tmp_path, isolation="process", lazy_load=True)
     keys = {"ANTIPHON_API_KEYS": KEY, "ANTIPHON_ADMIN_KEYS": ADMIN}
     with running_server(tmp_path, settings, env=keys) as server:
-        assert httpx.post(f"{server.url}/v1/audio/speech", json=SPEECH, headers=bearer(KEY)).status_code == 200
+        url = f"{server.url}/v1/audio/speech"
+        assert httpx.post(url, json=SPEECH, headers=bearer(KEY), timeout=HANG_GUARD_S).status_code == 200
         workers = psutil.Process(server.process.pid).children(recursive=True)
         assert workers
         for worker in workers:
@@ -167,11 +171,11 @@ def test_engines_do_not_inherit_the_keys_of_the_environment(tmp_path):
 def test_admin_keys_alone_guard_management_and_nothing_else(tmp_path):
     with running_server(tmp_path, config(tmp_path, admin_keys=[ADMIN], lazy_load=True)) as server:
         unload = f"{server.url}/v1/models/unload"
-        assert httpx.post(f"{server.url}/v1/audio/speech", json=SPEECH).status_code == 200
-        refused = httpx.post(unload, json={"id": "m"})
+        assert httpx.post(f"{server.url}/v1/audio/speech", json=SPEECH, timeout=HANG_GUARD_S).status_code == 200
+        refused = httpx.post(unload, json={"id": "m"}, timeout=HANG_GUARD_S)
         assert_refused(refused, 401)
         assert refused.headers["www-authenticate"] == "Bearer"
-        assert httpx.post(unload, json={"id": "m"}, headers=bearer(ADMIN)).status_code == 200
+        assert httpx.post(unload, json={"id": "m"}, headers=bearer(ADMIN), timeout=HANG_GUARD_S).status_code == 200
 
 
 def test_admin_keys_alone_do_not_let_a_server_listen_beyond_this_machine(tmp_path):
@@ -181,7 +185,8 @@ def test_admin_keys_alone_do_not_let_a_server_listen_beyond_this_machine(tmp_pat
 def test_an_admin_key_does_not_manage_where_management_is_off(tmp_path):
     with running_server(tmp_path, config(tmp_path, ui_management=False, admin_keys=[ADMIN], models=[])) as server:
         for headers in ({}, bearer(ADMIN)):
-            assert_refused(httpx.post(f"{server.url}/v1/models/unload", json={"id": "m"}, headers=headers), 403)
+            url = f"{server.url}/v1/models/unload"
+            assert_refused(httpx.post(url, json={"id": "m"}, headers=headers, timeout=HANG_GUARD_S), 403)
 
 
 def test_health_answers_without_a_key(guarded):
@@ -226,14 +231,14 @@ def test_a_server_that_others_can_reach_does_not_start_without_a_key(tmp_path):
 def test_a_key_or_a_word_lets_it_start(tmp_path, flags):
     with running_server(tmp_path, config(tmp_path, host="0.0.0.0", models=[]), *flags) as server:
         url = server.url.replace("0.0.0.0", "127.0.0.1")
-        assert httpx.get(f"{url}/health", headers={"host": "speech.example"}).status_code == 200
+        assert httpx.get(f"{url}/health", headers={"host": "speech.example"}, timeout=HANG_GUARD_S).status_code == 200
 
 
 def test_a_key_in_a_flag_wins_over_the_environment_and_the_file(tmp_path):
     files, flags = config(tmp_path, api_keys=["of-the-file"]), ["--api-key", "of-the-flag"]
     with running_server(tmp_path, files, *flags, env={"ANTIPHON_API_KEYS": "of-the-environment"}) as server:
         statuses = [
-            httpx.get(f"{server.url}/v1/models", headers=bearer(f"of-the-{place}")).status_code
+            httpx.get(f"{server.url}/v1/models", headers=bearer(f"of-the-{place}"), timeout=HANG_GUARD_S).status_code
             for place in ("file", "environment", "flag")
         ]
     assert statuses == [401, 401, 200]

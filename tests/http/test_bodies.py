@@ -16,6 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from antiphon.http import envelope
 from antiphon.http.bodies import MAX_JSON_VALUES, DrainUnreadBodies, drain, read_bytes, read_json
 from antiphon.vocabulary.errors import InvalidRequest, TooLarge, UnsupportedMediaType
+from server_process import HANG_GUARD_S
 
 MIB = 1024 * 1024
 
@@ -285,7 +286,7 @@ async def served(app: FastAPI):
 
 def converse(address: tuple[str, int], sent: list[bytes]) -> bytes:
     """Send everything first, as most clients do, then read until the server closes."""
-    with socket.create_connection(address, timeout=20) as client:
+    with socket.create_connection(address, timeout=HANG_GUARD_S) as client:
         for piece in sent:
             client.sendall(piece)
         received = bytearray()

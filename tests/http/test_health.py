@@ -5,7 +5,7 @@ import pytest
 
 from antiphon.testing import ControlledCheckpoint
 from controlled_server import controlled_server
-from server_process import running_server
+from server_process import HANG_GUARD_S, running_server
 
 READY = "/health/ready"
 
@@ -39,14 +39,14 @@ def test_a_server_is_ready_once_its_models_have_been_in_memory(starting):
 
 
 def test_a_stranger_is_told_how_many_are_missing_and_not_which(starting):
-    told = httpx.get(starting.process.url + READY)
+    told = httpx.get(starting.process.url + READY, timeout=HANG_GUARD_S)
 
     assert (told.status_code, told.json()["missing"]) == (503, None)
     assert "tts" not in told.text
-    assert httpx.get(f"{starting.process.url}/health").status_code == 200
+    assert httpx.get(f"{starting.process.url}/health", timeout=HANG_GUARD_S).status_code == 200
     starting.checkpoints["tts"].release("load")
 
 
 def test_a_server_without_eager_models_is_ready_at_once(tmp_path):
     with running_server(tmp_path, {"models": []}) as server:
-        assert httpx.get(server.url + READY).status_code == 200
+        assert httpx.get(server.url + READY, timeout=HANG_GUARD_S).status_code == 200

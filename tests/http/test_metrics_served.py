@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from websockets.sync.client import connect
 
 from controlled_server import SLASHED, SPEECH, TASK_RUN, TRANSCRIPTIONS, controlled_server
 from isolated_server import isolated_server, kill_worker
 from live_client import LIVE, live_client
 from metrics_scrape import scraped
 from server_process import HANG_GUARD_S, running_server
+from websocket_clients import connect
 
 TENTH = bytes(2 * 1600)
 OWN = ("/metrics", "/v1/status")
@@ -108,7 +108,7 @@ class Load:
             assert client.events()[-1] == {}
         self.expect(LIVE, 200, granted=["asr"], ran=["asr"])
         url = self.server.process.url.replace("http", "ws") + f"{LIVE}?model=asr"
-        with connect(url, open_timeout=HANG_GUARD_S) as talk:
+        with connect(url) as talk:
             talk.send(TENTH)
             talk.send(b"")
             assert list(talk)[-1]
@@ -225,8 +225,9 @@ def test_what_a_client_makes_up_becomes_no_label(parallel_server):
 
 def test_metrics_need_a_key_where_one_is_set(tmp_path):
     with running_server(tmp_path, {"models": [], "api_keys": ["the-key"]}) as server:
-        assert httpx.get(f"{server.url}/metrics").status_code == 401
-        assert httpx.get(f"{server.url}/metrics", headers={"authorization": "Bearer the-key"}).status_code == 200
+        url, key = f"{server.url}/metrics", {"authorization": "Bearer the-key"}
+        assert httpx.get(url, timeout=HANG_GUARD_S).status_code == 401
+        assert httpx.get(url, headers=key, timeout=HANG_GUARD_S).status_code == 200
 
 
 def test_a_scraper_that_accepts_open_metrics_gets_them(parallel_server):

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
 
 from controlled_server import SPEECH, controlled_server
 from isolated_server import isolated_server, kill_worker
 from live_client import LIVE, live_client
 from server_process import HANG_GUARD_S, antiphon, running_server
+from websocket_clients import connect
 
 TENTH = bytes(2 * 1600)
 FORGED = "/x\n2026-01-01 00:00:00.000 INFO antiphon.models: forged"
@@ -87,7 +87,7 @@ def test_live_audio_leaves_one_line(server):
 
 def test_a_websocket_leaves_one_line(server):
     url = server.process.url.replace("http", "ws") + f"{LIVE}?model=asr"
-    with connect(url, additional_headers=named("talked"), open_timeout=HANG_GUARD_S) as talk:
+    with connect(url, additional_headers=named("talked")) as talk:
         assert talk.response.headers["x-request-id"] == "talked"
         talk.send(TENTH)
         talk.send(b"")
@@ -99,7 +99,7 @@ def test_a_websocket_leaves_one_line(server):
 def test_a_websocket_that_is_refused_has_its_id(server):
     url = server.process.url.replace("http", "ws") + LIVE
     with pytest.raises(InvalidStatus) as refusal:
-        connect(url, additional_headers=named("not-talked"), open_timeout=HANG_GUARD_S)
+        connect(url, additional_headers=named("not-talked"))
     assert refusal.value.response.headers["x-request-id"] == "not-talked"
     assert line_of(server, "not-talked")["status"] == 400
 
@@ -115,8 +115,8 @@ def test_what_is_no_request_is_answered_with_an_id_that_the_log_has(server):
 
 def test_nobody_can_write_a_line(tmp_path):
     with running_server(tmp_path, {"models": []}) as server:
-        httpx.get(server.url + FORGED.replace("\n", "%0a").replace(" ", "%20"))
-        httpx.get(f"{server.url}/v1/models", headers={"x-request-id": "y INFO forged"})
+        httpx.get(server.url + FORGED.replace("\n", "%0a").replace(" ", "%20"), timeout=HANG_GUARD_S)
+        httpx.get(f"{server.url}/v1/models", headers={"x-request-id": "y INFO forged"}, timeout=HANG_GUARD_S)
         while "/v1/models status=200" not in server.log.read_text():
             pass
         text = server.log.read_text()
@@ -129,7 +129,8 @@ def test_bodies_and_keys_stay_out_of_the_log(tmp_path):
     for flags, is_logged in (([], False), (["--log-bodies"], True)):
         with running_server(tmp_path, config, "--log-level", "debug", *flags) as server:
             secret = {"authorization": "Bearer the-key"}
-            httpx.post(f"{server.url}{SPEECH}?k=the-key", json={"model": "m", "input": "what is said"}, headers=secret)
+            body = {"model": "m", "input": "what is said"}
+            httpx.post(f"{server.url}{SPEECH}?k=the-key", json=body, headers=secret, timeout=HANG_GUARD_S)
             while f"POST {SPEECH} status=404" not in server.log.read_text():
                 pass
             text = server.log.read_text()

@@ -299,7 +299,9 @@ def test_a_refused_method_is_told_of_every_other_that_the_path_takes(server, pat
 
 
 def test_a_refusal_leaves_a_keep_alive_connection_usable(server):
-    with httpx.Client(base_url=server.process.url, limits=httpx.Limits(max_connections=1)) as client:
+    with httpx.Client(
+        base_url=server.process.url, limits=httpx.Limits(max_connections=1), timeout=HANG_GUARD_S
+    ) as client:
         statuses = [client.post("/v1/tasks/run", content=b"{").status_code, client.get("/health").status_code]
 
     assert statuses == [400, 200]

@@ -50,7 +50,7 @@ def upload(file, cut=0):
 def cut_off(server, sent):
     """Send this much of a request, and be gone."""
     url = httpx.URL(server.process.url)
-    with socket.create_connection((url.host, url.port)) as connection:
+    with socket.create_connection((url.host, url.port), HANG_GUARD_S) as connection:
         connection.sendall(sent)
 
 
@@ -100,7 +100,7 @@ def test_a_server_that_is_killed_in_the_midst_leaves_no_file_and_its_successor_s
         held = server.later("held")
         server.checkpoints["tts"].wait_for("run")
         url = httpx.URL(server.process.url)
-        with socket.create_connection((url.host, url.port)) as connection:
+        with socket.create_connection((url.host, url.port), HANG_GUARD_S) as connection:
             connection.sendall(upload(LONG_CLIP, cut=MIB // 2))
             assert server.transcribe(LONG_CLIP).status_code == 200
             children = children_of(server)

@@ -29,6 +29,7 @@ from listener_peers import (
 )
 from listener_stop import wait_disconnected
 from refusals import assert_unharmed
+from server_process import HANG_GUARD_S
 
 HUNDRED = 100
 NON_READERS = 10
@@ -75,7 +76,7 @@ def error_of(answer):
 
 def assert_fit(server, model):
     """The server serves on as if nothing had been."""
-    with httpx.Client(base_url=server.process.url) as client:
+    with httpx.Client(base_url=server.process.url, timeout=HANG_GUARD_S) as client:
         assert_unharmed(server.process, client, lambda: model.infer("next").result())
 
 

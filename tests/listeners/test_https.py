@@ -44,7 +44,7 @@ def test_what_is_no_tls_is_dropped_and_harms_nothing(tmp_path, files):
         with socket.create_connection(address_of(server.url), HANG_GUARD_S) as plain:
             plain.sendall(head() + b"\r\n")
             assert b"HTTP/1.1 200" not in b"".join(iter(lambda: plain.recv(65536), b""))
-        assert httpx.get(f"{server.url}/health", verify=files.client()).status_code == 200
+        assert httpx.get(f"{server.url}/health", verify=files.client(), timeout=HANG_GUARD_S).status_code == 200
     assert "Traceback" not in server.log.read_text()
 
 

@@ -89,7 +89,7 @@ def threads():
 def test_a_unix_socket_serves_the_same_api_to_its_owner(stage):
     with stage.server(UNIX) as server, stage.client() as client:
         assert stat.S_IMODE(stage.socket.stat().st_mode) == 0o600
-        assert client.get("/v1/models").json() == httpx.get(f"{server.url}/v1/models").json()
+        assert client.get("/v1/models").json() == httpx.get(f"{server.url}/v1/models", timeout=HANG_GUARD_S).json()
         spoken = client.post(SPEECH, json={"model": "m", "input": "x"}, headers={"origin": "https://page.example"})
         assert spoken.status_code == 200
         assert client.get("/nowhere").status_code == 404

@@ -12,6 +12,7 @@ from wyoming.ping import Ping
 from wyoming.tts import Synthesize, SynthesizeChunk, SynthesizeStart, SynthesizeVoice
 
 from conformance_client import eventually
+from server_process import HANG_GUARD_S
 from wyoming_stage import HEARD, raw_event, spoken, types_of, wyoming_server
 
 LIMITS = {"max_audio_bytes": 5000, "max_text_chars": 40}
@@ -34,7 +35,7 @@ def served(server):
 
 
 def busy(server):
-    status = httpx.get(f"{server.process.url}/v1/status").json()
+    status = httpx.get(f"{server.process.url}/v1/status", timeout=HANG_GUARD_S).json()
     return [model["id"] for model in status["models"] if model["leases"] or model["queue"]]
 
 
@@ -211,11 +212,11 @@ async def test_a_peer_that_floods_before_its_answer_is_still_seen_to_leave(serve
 
 
 def status_without_key(server):
-    return httpx.get(f"{server.process.url}/v1/models").status_code
+    return httpx.get(f"{server.process.url}/v1/models", timeout=HANG_GUARD_S).status_code
 
 
 def queued(server):
-    models = httpx.get(f"{server.process.url}/v1/status").json()["models"]
+    models = httpx.get(f"{server.process.url}/v1/status", timeout=HANG_GUARD_S).json()["models"]
     return sum(len(model["queue"]) for model in models)
 
 
