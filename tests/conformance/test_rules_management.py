@@ -11,6 +11,7 @@ MANAGEMENT = {
     ("POST", UNLOAD),
     ("POST", BULK_UNLOAD),
     ("POST", UNLOAD_ALL),
+    ("GET", "/v1/ui/models/{model_id}"),
     ("GET", MODELS_ROOT),
     ("POST", MODELS_ROOT),
     ("GET", PACKAGES),

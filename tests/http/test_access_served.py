@@ -17,6 +17,7 @@ MANAGEMENT = [
     ("/v1/tasks/unload_all_models", {}),
 ]
 UI = [
+    ("GET", "/v1/ui/models/tts"),
     ("GET", "/v1/ui/models_root"),
     ("POST", "/v1/ui/models_root"),
     ("GET", "/v1/ui/packages"),

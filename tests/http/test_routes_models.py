@@ -96,6 +96,36 @@ def test_load_takes_a_whole_registration(unloaded):
     assert unloaded.client.post(LOAD, json=fields).json() == {"id": "tts", "loaded": True}
 
 
+REGISTERED = "/v1/ui/models"
+
+
+def test_a_registration_is_told_as_a_body_that_changes_nothing(parallel_server):
+    fields = registration(parallel_server, slots=2, threads=3, voice_presets={"calm": {"seed": 7}}, aliases=["tts-9"])
+    assert parallel_server.client.post(LOAD, json=fields).status_code == 200
+
+    told = parallel_server.client.get(f"{REGISTERED}/tts").json()
+
+    assert fields.items() <= told.items()
+    assert parallel_server.client.get(f"{REGISTERED}/tts-9").json() == told
+    dry = parallel_server.client.post(LOAD, json={**told, "dry_run": True}).json()
+    assert (dry["refusal"], dry["loads"], dry["unloads"]) == (None, [], [])
+    assert parallel_server.client.post(LOAD, json=registration(parallel_server, slots=2)).status_code == 200
+
+
+def test_the_slots_alone_are_changed_by_a_registration_that_was_read(unloaded):
+    told = unloaded.client.get(f"{REGISTERED}/tts").json()
+
+    assert unloaded.client.post(LOAD, json={**told, "slots": 1}).json() == {"id": "tts", "loaded": True}
+    assert unloaded.client.get(f"{REGISTERED}/tts").json() == {**told, "slots": 1}
+    assert unloaded.client.post(LOAD, json=told).status_code == 200
+
+
+def test_a_registration_is_for_who_may_manage_and_of_a_known_model(parallel_server, serial_server):
+    assert parallel_server.client.get(f"{REGISTERED}/org%2Ftts%20one").json()["id"] == SLASHED
+    assert_refused(parallel_server.client.get(f"{REGISTERED}/nobody"), 404, param="id", code="model_not_found")
+    assert_refused(serial_server.client.get(f"{REGISTERED}/nobody"), 403)
+
+
 def test_unload_of_what_is_not_loaded_is_harmless(unloaded):
     answer = unloaded.client.post(UNLOAD, json={"id": "tts"})
     assert answer.json() == {"id": "tts", "loaded": False, "memory": None}
@@ -235,6 +265,7 @@ def test_the_openapi_document_lists_the_routes(server):
         "GET /v1/events",
         "POST /v1/tasks/unload_models",
         "POST /v1/tasks/unload_all_models",
+        "GET /v1/ui/models/{model_id}",
         "GET /v1/ui/models_root",
         "POST /v1/ui/models_root",
         "GET /v1/ui/packages",
@@ -269,7 +300,7 @@ def test_no_route_promises_fastapis_own_refusal(server):
     assert '"422"' not in server.client.get("/openapi.json").text
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/audio/songs", "/v1/audio/speech/", "/%00", "/é"])
+@pytest.mark.parametrize("path", ["/v1", "/v1/audio/songs", "/v1/audio/speech/", "/%00", "/é"])
 def test_an_unknown_route_is_not_found(server, path):
     assert_refused(server.client.get(path), 404, code="not_found")
 

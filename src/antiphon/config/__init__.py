@@ -3,6 +3,7 @@
 from antiphon.config.loading import build_config, load_config, model_registration
 from antiphon.config.schema import AUTO, ModelConfig, ServerConfig, usable_cores
 from antiphon.config.surroundings import Surroundings
+from antiphon.config.written import written_fields
 
 __all__ = [
     "AUTO",
@@ -13,4 +14,5 @@ __all__ = [
     "load_config",
     "model_registration",
     "usable_cores",
+    "written_fields",
 ]

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from typing_extensions import TypedDict
 
 from antiphon.service.voices import VoiceKind
-from antiphon.vocabulary.states import ModelState
+from antiphon.vocabulary.states import Isolation, ModelState
 from antiphon.vocabulary.tasks import Mode, Segment, SpeakerTurn, Task, Word
 
 
@@ -184,6 +184,35 @@ class Foreseen(TypedDict):
     memory: ForeseenMemory
     estimate_ms: int | None
     refusal: ForeseenRefusal | None
+
+
+class _RegistrationFields(TypedDict):
+    id: str
+    family: str
+    path: str
+    task: Task
+    mode: Mode
+    lazy: bool
+    pinned: bool
+    live_ingest: dict[str, int]
+
+
+class RegistrationAnswer(_RegistrationFields, total=False):
+    """`GET /v1/ui/models/{model_id}`: a body for `/v1/models/load`; what is open is left out."""
+
+    slots: int
+    aliases: list[str]
+    busy_timeout_ms: int
+    run_timeout_ms: int
+    load_timeout_ms: int
+    teardown_timeout_ms: int
+    threads: int | Literal["auto"]
+    isolation: Isolation
+    load_options: dict[str, JsonValue]
+    session_options: dict[str, JsonValue]
+    voice_presets: dict[str, dict[str, JsonValue]]
+    default_voice_preset: str
+    default_request_options: dict[str, JsonValue]
 
 
 class LoadedAnswer(TypedDict):

@@ -1,4 +1,4 @@
-"""The management of models: `/v1/models/load` and `unload`, and the bulk unloads."""
+"""The management of models: `/v1/models/load` and `unload`, the bulk unloads, and what a model is registered as."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,14 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from antiphon.http.answers import BulkUnloaded, Foreseen, ForeseenBulk, LoadedAnswer, UnloadedAnswer
+from antiphon.config import written_fields
+from antiphon.http.answers import BulkUnloaded, Foreseen, ForeseenBulk, LoadedAnswer, RegistrationAnswer, UnloadedAnswer
 from antiphon.http.bodies import read_json
-from antiphon.http.document import UNSUPPORTED_TYPE, managed
+from antiphon.http.document import NOT_FOUND, UNSUPPORTED_TYPE, managed
 from antiphon.http.envelope import refusal_json
 from antiphon.http.fields import busy_timeout_ms, called
 from antiphon.http.keys import ManagementDoor
-from antiphon.http.routing import post
+from antiphon.http.routing import get, post
 from antiphon.http.schemas import BulkUnloadAllBody, BulkUnloadBody, LoadBody, UnloadBody, operation
 from antiphon.http.streaming import json_answer
 from antiphon.runtime.api import Foresight, MemoryChange, Unloaded
@@ -25,6 +26,14 @@ _BULK = managed(BulkUnloaded | ForeseenBulk, errors=(UNSUPPORTED_TYPE,))
 
 def add_management_routes(router: APIRouter, service: ModelService, door: ManagementDoor) -> None:
     """The routes that change models. Whether they are allowed is said before the body is read."""
+
+    @get(router, "/v1/ui/models/{model_id:path}", managed(RegistrationAnswer, errors=(NOT_FOUND,)))
+    async def registration(request: Request, model_id: str) -> Response:
+        """What a model is registered as: a body for `/v1/models/load`, which may be changed and sent."""
+        door.admit(request)
+        with called({"model": "id"}):
+            view = service.view(model_id)
+        return json_answer(written_fields(view.registration, parallel_jobs=view.slots is not None))
 
     @post(router, "/v1/models/load", operation(LoadBody) | managed(LoadedAnswer | Foreseen))
     async def load(request: Request) -> Response:
