@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from antiphon.cli.ending import ended_in_order
 from antiphon.cli.faults import one_line_errors
 
 
@@ -41,7 +42,7 @@ def bench(
     from antiphon.bench.run import run_bench
     from antiphon.packages import default_models_root
 
-    with one_line_errors():
+    with one_line_errors(), ended_in_order():
         report = run_bench(
             [str(name) for name in only or CaseName],
             pairs,

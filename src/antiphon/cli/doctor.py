@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from antiphon.cli.ending import ended_in_order
 from antiphon.cli.environment import server_keys
 from antiphon.cli.faults import one_line_errors
 
@@ -30,7 +31,7 @@ def doctor(
     from antiphon.doctor.report import as_json as report
 
     found: list[Diagnosis] = []
-    with one_line_errors():
+    with one_line_errors(), ended_in_order():
         for diagnosis in examine(Order(config, models_root, tuple(server_keys()), tuple(family or ()), parallel_jobs)):
             found.append(diagnosis)
             if not as_json:

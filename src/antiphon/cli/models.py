@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from antiphon.cli.ending import ended_in_order
 from antiphon.cli.faults import one_line_errors
 from antiphon.packages import (
     Catalogue,
@@ -59,7 +60,7 @@ def install(
     models_root: ModelsRoot = None,
 ) -> None:
     """Download, verify and install packages; what is installed and intact is left alone."""
-    with one_line_errors():
+    with one_line_errors(), ended_in_order():
         installer = _installer(models_root)
         packages = _chosen(catalogue_of(installer.models_root), ids or [], default=default, everything=everything)
         with _progress_display(packages) as show:

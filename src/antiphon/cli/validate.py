@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from antiphon.cli.ending import ended_in_order
 from antiphon.cli.faults import one_line_errors
 from antiphon.vocabulary.spec import MAX_SLOTS
 from antiphon.vocabulary.states import Isolation
@@ -62,7 +63,7 @@ def validate(
     from antiphon.validation.run import run_validation
     from antiphon.validation.subjects import find_material, find_subject
 
-    with one_line_errors():
+    with one_line_errors(), ended_in_order():
         root, families = models_root or default_models_root(), family or []
         subject, capability = find_subject(
             model, config=config, models_root=root, families=families, threads=threads, isolation=isolation

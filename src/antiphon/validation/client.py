@@ -4,6 +4,7 @@ import json
 import select
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from typing import Self
@@ -65,7 +66,10 @@ class HeldRequest:
             raise _broken(error) from error
 
     def close(self) -> None:
-        """Leave; harmless when done twice."""
+        """Leave, also while another thread waits for the answer; harmless when done twice."""
+        if self._connection.sock is not None:
+            with suppress(OSError):  # the server has left before
+                self._connection.sock.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
     def fileno(self) -> int:

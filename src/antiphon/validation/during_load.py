@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
 from typing import Self
 
 from antiphon.validation.errors import NoAnswer
@@ -48,7 +49,12 @@ class DuringLoad:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:  # nobody asks what came of the call, which ends with the server
+            self._thread.shutdown(wait=False)
+            return
         if self._pending is not None:
             try:
                 self.told = self._pending.result()

@@ -43,7 +43,7 @@ def send_wave(
     on_standing: Callable[[Standing], None] | None = None,
 ) -> Wave:
     """Send requests (path, body) as one wave; `on_standing` hears how the entry stands, again and again, meanwhile."""
-    with ExitStack() as opened, ThreadPoolExecutor(len(requests)) as readers:
+    with ThreadPoolExecutor(len(requests)) as readers, ExitStack() as opened:  # one that is left waits for no answer
         held = [opened.enter_context(HeldRequest(site.url, path, body)) for path, body in requests]
         for request in held:
             request.let_go()
