@@ -68,6 +68,9 @@ from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Task
 
+JOURNAL = "the journal"
+"""What its file is called where something is wrong with it."""
+
 _MIB = 1024 * 1024
 _OPENAI_MODELS = {Task.ASR: ("whisper-1",), Task.TTS: ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")}
 """What OpenAI's clients ask for unless told otherwise."""
@@ -341,7 +344,7 @@ def opened_journal(assembly: Assembly, clock: Clock) -> JournalLines | None:
     config = assembly.config
     if config.journal is None:
         return None
-    file = LineFile(Path(config.journal), "the journal")
+    file = LineFile(Path(config.journal), JOURNAL)
     file.open()
     lines = JournalLines(assembly.journal, file, clock, config.journal_max_mb * _MIB, config.max_loaded_models)
     lines.start()

@@ -30,7 +30,7 @@ def healthy(tmp_path_factory):
     (folder / "checkpoint").mkdir()
     model = {"id": "m", "family": "controlled", "path": "checkpoint", "task": "tts", "slots": 2}
     file = folder / "server.json"
-    file.write_text(json.dumps({"port": 0, "models": [model], "models_root": "models"}))
+    file.write_text(json.dumps({"port": 0, "models": [model], "models_root": "models", "journal": "j"}))
     return CliRunner().invoke(app, ["doctor", "--config", str(file), "--parallel-jobs", "--json"])
 
 
@@ -38,7 +38,9 @@ def test_every_subject_is_looked_at_from_the_machine_up_to_the_address(healthy):
     subjects = [it["subject"] for it in json.loads(healthy.stdout)["diagnoses"]]
 
     assert subjects[: len(SUBJECTS)] == SUBJECTS
-    assert subjects[len(SUBJECTS) :] == ["engine controlled", "models root", "configuration", "model m", "address"]
+    assert subjects[len(SUBJECTS) :] == [
+        *("engine controlled", "models root", "configuration", "model m", "journal", "address")
+    ]
 
 
 def test_an_installation_that_serves_has_exit_code_0(healthy):
@@ -83,3 +85,12 @@ def test_a_diagnosis_is_a_line_and_its_advice_another():
 
 def test_the_last_line_counts():
     assert closing_line([ok("a", ""), ok("b", ""), fail("c", "", "")]) == "2 ok, 0 warn, 1 fail"
+
+
+def test_the_admin_keys_of_the_environment_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("antiphon.doctor.examination.installed_points", list)
+    monkeypatch.setenv("ANTIPHON_ADMIN_KEYS", "no key")
+    (tmp_path / "server.json").write_text("{}")
+
+    done = CliRunner().invoke(app, ["doctor", "--config", str(tmp_path / "server.json")])
+    assert "fail  configuration: ANTIPHON_ADMIN_KEYS: " in done.stdout

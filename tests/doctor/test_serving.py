@@ -7,7 +7,7 @@ import pytest
 
 from antiphon.config import build_config
 from antiphon.doctor.diagnosis import Health
-from antiphon.doctor.serving import address, configured, listeners, model
+from antiphon.doctor.serving import address, configured, journal, listeners, model
 from antiphon.runtime.discovery import AdapterFinder
 from antiphon.service.voice_library import NO_LIBRARY
 from server_process import running_server
@@ -112,6 +112,31 @@ def test_the_memory_of_a_model_counts_if_it_is_loaded_at_the_start(tmp_path, laz
     (tmp_path / "checkpoint" / "bytes").write_text("4096")
 
     assert one_model(tmp_path, lazy=lazy)[1] == needed_bytes
+
+
+def test_the_keys_of_the_environment_are_judged_as_at_a_start(tmp_path):
+    (tmp_path / "server.json").write_text("{}")
+
+    told, made = configured(tmp_path / "server.json", None, ["key"], ["no key"], parallel_jobs=False)
+    assert (told.health, made) == (FAIL, None)
+    assert told.said.startswith("ANTIPHON_ADMIN_KEYS: ")
+    _, made = configured(tmp_path / "server.json", None, ["key"], ["admin"], parallel_jobs=False)
+    assert (made.api_keys, made.admin_keys) == (("key",), ("admin",))
+
+
+def test_a_journal_that_can_be_begun_is_in_order_and_is_not(tmp_path):
+    (found,) = journal(config(tmp_path, journal="journal.jsonl"))
+
+    assert (found.health, found.said) == (OK, f"{tmp_path}/journal.jsonl can be written")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_that_cannot_be_begun_is_a_fault(tmp_path):
+    (tmp_path / "journal.jsonl").mkdir()
+    (found,) = journal(config(tmp_path, journal="journal.jsonl"))
+
+    assert found.health is FAIL
+    assert found.said == f"the journal cannot be written to {tmp_path}/journal.jsonl: it is no plain file"
 
 
 def test_a_listener_is_made_and_not_opened(tmp_path):

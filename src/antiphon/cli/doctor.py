@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from antiphon.cli.ending import ended_in_order
-from antiphon.cli.environment import server_keys
+from antiphon.cli.environment import admin_keys, server_keys
 from antiphon.cli.faults import one_line_errors
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def doctor(
 
     found: list[Diagnosis] = []
     with one_line_errors(), ended_in_order():
-        for diagnosis in examine(Order(config, models_root, tuple(server_keys()), tuple(family or ()), parallel_jobs)):
+        keys = tuple(server_keys()), tuple(admin_keys())
+        for diagnosis in examine(Order(config, models_root, *keys, tuple(family or ()), parallel_jobs)):
             found.append(diagnosis)
             if not as_json:
                 _show(diagnosis)

@@ -11,7 +11,7 @@ from antiphon.doctor import machine
 from antiphon.doctor.diagnosis import Diagnosis, fail
 from antiphon.doctor.engines import engines, installed_points
 from antiphon.doctor.models import models_root, packages
-from antiphon.doctor.serving import address, configured, listeners, model
+from antiphon.doctor.serving import address, configured, journal, listeners, model
 from antiphon.packages import default_models_root
 from antiphon.runtime.control_groups import ControlGroups
 from antiphon.runtime.discovery import AdapterFinder, make_adapter
@@ -27,6 +27,7 @@ class Order:
     config: Path | None = None
     models_root: Path | None = None
     api_keys: tuple[str, ...] = field(default=(), repr=False)
+    admin_keys: tuple[str, ...] = field(default=(), repr=False)
     families: tuple[str, ...] = ()
     parallel_jobs: bool = False
 
@@ -37,7 +38,8 @@ def examine(order: Order) -> Iterator[Diagnosis]:
     Raises ConfigError for a family of the order that cannot be imported.
     """
     finder = AdapterFinder(order.families)
-    told, config = configured(order.config, order.models_root, order.api_keys, parallel_jobs=order.parallel_jobs)
+    keys = order.api_keys, order.admin_keys
+    told, config = configured(order.config, order.models_root, *keys, parallel_jobs=order.parallel_jobs)
     served = config or build_config({}, source="the defaults", base=Path.cwd(), parallel_jobs=order.parallel_jobs)
     root = order.models_root or (Path(served.models_root) if served.models_root else default_models_root())
     library = VoiceLibrary(served.voice_dir)
@@ -57,7 +59,11 @@ def examine(order: Order) -> Iterator[Diagnosis]:
         ("models", lambda: (diagnosis for diagnosis, _ in models)),
     ]
     if config is not None:
-        looks += [("listeners", partial(listeners, config)), ("address", partial(address, config))]
+        looks += [
+            ("journal", partial(journal, config)),
+            ("listeners", partial(listeners, config)),
+            ("address", partial(address, config)),
+        ]
     for subject, look in looks:
         yield from _looked(subject, look)
 

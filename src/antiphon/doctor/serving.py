@@ -1,9 +1,9 @@
-"""What `antiphon serve` would make of a configuration, short of serving it: models, listeners and the address."""
+"""What `antiphon serve` would make of a configuration, short of serving it: models, files, listeners, the address."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from antiphon.bootstrap import accepted, bind_as_allowed, installed_config
+from antiphon.bootstrap import JOURNAL, accepted, bind_as_allowed, installed_config
 from antiphon.config import ServerConfig, load_config
 from antiphon.doctor.diagnosis import Diagnosis, fail, ok, warn
 from antiphon.http.tls import tls_context
@@ -11,6 +11,7 @@ from antiphon.listeners.kinds import make_listener
 from antiphon.ports.listener import HouseRules
 from antiphon.runtime.audit import audited_slots, check_slots
 from antiphon.runtime.discovery import AdapterFinder
+from antiphon.runtime.line_file import LineFile
 from antiphon.service.voice_library import VoiceLibrary
 from antiphon.status.errors import NoServer, Refused
 from antiphon.status.source import StatusSource
@@ -22,11 +23,19 @@ _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (it is aske
 
 
 def configured(
-    file: Path | None, models_root: Path | None, api_keys: Sequence[str], *, parallel_jobs: bool
+    file: Path | None,
+    models_root: Path | None,
+    api_keys: Sequence[str],
+    admin_keys: Sequence[str] = (),
+    *,
+    parallel_jobs: bool,
 ) -> tuple[Diagnosis, ServerConfig | None]:
-    """What a server would be started with: the file, or all installed models where there is none."""
+    """What a server would be started with: the file, or all installed models where there is none.
+
+    The keys are those of the environment.
+    """
     flags: dict[str, object] = {"models_root": None if models_root is None else str(models_root)}
-    flags["api_keys"] = list(api_keys) or None
+    flags |= {"api_keys": list(api_keys) or None, "admin_keys": list(admin_keys) or None}
     try:
         if file is None:
             config = installed_config(models_root, flags, parallel_jobs=parallel_jobs)
@@ -55,6 +64,18 @@ def model(
     threads = "threads auto" if spec.auto_threads else f"{spec.threads} threads a call"
     said = f"{spec.family}, {spec.task}, {spec.mode}, {slots}, {threads}, in a {spec.isolation} of its own"
     return ok(subject, said), 0 if registration.lazy else capability.weight_bytes
+
+
+def journal(config: ServerConfig) -> Iterator[Diagnosis]:
+    """Whether the journal could be begun, if there is to be one; it is not."""
+    if config.journal is None:
+        return
+    try:
+        LineFile(Path(config.journal), JOURNAL).try_out()
+    except AntiphonError as error:
+        yield fail("journal", error.message, "let the server's user write the folder, or name another file")
+    else:
+        yield ok("journal", f"{config.journal} can be written")
 
 
 def listeners(config: ServerConfig) -> Iterator[Diagnosis]:

@@ -7,6 +7,7 @@ in the log, nothing is written any more, and the file ends with a whole line.
 import logging
 import os
 import stat
+import tempfile
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -44,8 +45,17 @@ class LineFile:
             self._require_plain()
             self._begin()
         except OSError as error:
-            raise ConfigError(f"{self._what} cannot be written to {self._path}: {error.strerror}") from error
+            raise self._refusal(error) from error
         self._crew = Crew("antiphon-lines")
+
+    def try_out(self) -> None:
+        """Raise ConfigError where `open` would; it makes a file that has no name, and leaves nothing."""
+        try:
+            self._require_plain()
+            with tempfile.TemporaryFile(dir=self._path.parent):
+                pass
+        except OSError as error:
+            raise self._refusal(error) from error
 
     def append(self, lines: bytes, *, anew: bool = False) -> None:
         """Have these whole lines written after all that came before, `anew` as the first ones of a new file."""
@@ -93,6 +103,9 @@ class LineFile:
         with suppress(FileNotFoundError):
             if not stat.S_ISREG(self._path.lstat().st_mode):
                 raise ConfigError(f"{self._what} cannot be written to {self._path}: it is no plain file")
+
+    def _refusal(self, error: OSError) -> ConfigError:
+        return ConfigError(f"{self._what} cannot be written to {self._path}: {error.strerror}")
 
     def _end(self) -> None:
         if self._file >= 0:
