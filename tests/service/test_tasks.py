@@ -5,7 +5,7 @@ import io
 import pytest
 
 from antiphon.service.tasks import NOTHING, Heard, TaskOrder, TaskService
-from antiphon.vocabulary.errors import InvalidRequest, ModelNotFound, TooLarge
+from antiphon.vocabulary.errors import EngineError, InvalidRequest, ModelNotFound, TooLarge
 from antiphon.vocabulary.states import ModelState
 from antiphon.vocabulary.tasks import Task
 
@@ -71,3 +71,15 @@ async def test_what_the_model_does_not_take_is_refused_by_its_name(stage, servic
     with pytest.raises(InvalidRequest) as caught:
         await service.run(order, NOTHING, lambda it: it)
     assert caught.value.param == param
+
+
+async def test_a_stream_whose_encoder_cannot_be_opened_leaves_no_lease(stage, service, monkeypatch):
+    def refuse(*_):
+        raise EngineError("no encoder")
+
+    stage.model()
+    monkeypatch.setattr(stage.codec, "open_encoder", refuse)
+    with pytest.raises(EngineError) as caught:
+        await service.stream(TaskOrder("a", text="hello"), NOTHING)
+    assert caught.value.__traceback__ is not None  # which keeps the stream: its lease is not left to its end
+    assert stage.runtime.view("a").active_slots == 0

@@ -2,8 +2,9 @@
 
 from typing import Generic, Self, TypeVar
 
+from antiphon.ports.codec import AudioFormat, ChunkEncoder, Codec
 from antiphon.runtime.api import OpenStream, Timing
-from antiphon.vocabulary.tasks import Task
+from antiphon.vocabulary.tasks import StreamEvent, Task
 
 T = TypeVar("T")
 
@@ -35,3 +36,26 @@ class LeasedAnswer(Generic[T]):
     async def aclose(self) -> None:
         """Stop the engine and give the slot back."""
         await self._stream.aclose()
+
+
+class EncodedAnswer(LeasedAnswer[StreamEvent]):
+    """An answer whose audio is encoded while it comes. It holds a lease and an encoder: close it."""
+
+    def __init__(self, stream: OpenStream[StreamEvent], encoder: ChunkEncoder) -> None:
+        super().__init__(stream)
+        self._encoder = encoder
+
+    @classmethod
+    async def over(cls, stream: OpenStream[StreamEvent], codec: Codec, audio_format: AudioFormat) -> Self:
+        """Take over a stream, which is closed where no encoder for it can be opened."""
+        try:
+            facts = stream.facts
+            return cls(stream, codec.open_encoder(audio_format, facts.sample_rate, facts.channels))
+        except BaseException:
+            await stream.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """Stop the engine, give the slot back, and let go of the encoder."""
+        self._encoder.close()
+        await super().aclose()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from antiphon.ports.codec import AudioFormat, ChunkEncoder, Codec, Encoded
 from antiphon.runtime.api import BoundModel, Inference, OpenStream, Runtime, Timing
-from antiphon.service.answers import LeasedAnswer
+from antiphon.service.answers import EncodedAnswer
 from antiphon.service.binding import require_task
 from antiphon.service.completion import SpeechTerms, asked_language
 from antiphon.service.voice_library import NO_LIBRARY, Recording, VoiceLibrary
@@ -43,12 +43,11 @@ class Spoken:
     timing: Timing
 
 
-class SpeechStream(LeasedAnswer[StreamEvent]):
+class SpeechStream(EncodedAnswer):
     """Encoded speech as it is made, the header first. It holds a lease: close it."""
 
     def __init__(self, stream: OpenStream[StreamEvent], encoder: ChunkEncoder) -> None:
-        super().__init__(stream)
-        self._encoder = encoder
+        super().__init__(stream, encoder)
         self._begun = False
         self._ended = False
 
@@ -68,11 +67,6 @@ class SpeechStream(LeasedAnswer[StreamEvent]):
                 return await self._last()
             if isinstance(event, AudioDelta) and (piece := await self._encoder.feed(event.pcm)):
                 return piece
-
-    async def aclose(self) -> None:
-        """Stop the engine, give the slot back, and let go of the encoder."""
-        self._encoder.close()
-        await super().aclose()
 
     async def _last(self) -> bytes:
         """What the encoder still held, once; then the end."""
@@ -108,13 +102,7 @@ class SpeechService:
     async def stream(self, order: SpeechOrder, recording: Recording | None = None) -> SpeechStream:
         """Begin to speak; returns when the request is known to be in order."""
         stream = await self._runtime.open_stream(await self._inference(order, recording, Interface.STREAMING))
-        try:
-            facts = stream.facts
-            encoder = self._codec.open_encoder(order.audio_format, facts.sample_rate, facts.channels)
-        except BaseException:
-            await stream.aclose()
-            raise
-        return SpeechStream(stream, encoder)
+        return await SpeechStream.over(stream, self._codec, order.audio_format)
 
     async def _inference(self, order: SpeechOrder, recording: Recording | None, interface: Interface) -> Inference:
         require_speakable(order.text, self._max_text_chars)

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, TypeVar
 
-from antiphon.ports.codec import AudioFormat, ChunkEncoder, Codec, Encoded
+from antiphon.ports.codec import AudioFormat, Codec, Encoded
 from antiphon.runtime.api import BatchInference, BoundModel, Draft, Inference, OpenStream, Runtime, Timing
-from antiphon.service.answers import LeasedAnswer
+from antiphon.service.answers import EncodedAnswer, LeasedAnswer
 from antiphon.service.completion import SpeechTerms, asked_language
 from antiphon.service.speech import require_speakable
 from antiphon.service.voice_library import NO_LIBRARY, Recording, VoiceLibrary
@@ -82,8 +82,7 @@ class TaskService:
     async def stream(self, order: TaskOrder, heard: Heard) -> "TaskStream":
         """Decode what is to be heard, then begin; the stream holds a slot, so close it."""
         stream = await self._runtime.open_stream(await self._inference(order, heard, Interface.STREAMING))
-        facts = stream.facts
-        return TaskStream(stream, self._codec.open_encoder(AudioFormat.PCM, facts.sample_rate, facts.channels))
+        return await TaskStream.over(stream, self._codec, AudioFormat.PCM)
 
     async def batch(self, orders: Sequence[TaskOrder], heard: Sequence[Heard]) -> "TaskBatch":
         """Decode all, then begin one native batch in one slot; it holds the slot, so close it.
@@ -133,12 +132,8 @@ class TaskService:
         return None if result.audio is None else await self._codec.encode(result.audio, AudioFormat.WAV)
 
 
-class TaskStream(LeasedAnswer[StreamEvent]):
+class TaskStream(EncodedAnswer):
     """A task's answer piece by piece, audio encoded as raw 16-bit PCM. It holds a lease: close it."""
-
-    def __init__(self, stream: OpenStream[StreamEvent], encoder: ChunkEncoder) -> None:
-        super().__init__(stream)
-        self._encoder = encoder
 
     async def __anext__(self) -> tuple[StreamEvent, bytes | None]:
         """The next event, and its audio's bytes where it has some."""
