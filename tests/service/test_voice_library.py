@@ -1,5 +1,7 @@
 """The folder whose recordings are voices: which files of it are, and how they are opened."""
 
+import errno
+import io
 import os
 
 import pytest
@@ -49,6 +51,26 @@ def test_a_text_beside_a_recording_is_what_is_said_in_it(library, folder):
         recording = library.open(name)
         recording.body.close()
         assert recording.text == text
+
+
+def test_a_text_that_cannot_be_read_leaves_the_voice_without_one(library, folder, monkeypatch):
+    class Damaged(io.BytesIO):
+        """A file on a disk that is breaking."""
+
+        def read(self, _=-1):
+            raise OSError(errno.EIO, "Input/output error")
+
+    def fdopen(descriptor, mode):
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith(".txt"):
+            os.close(descriptor)
+            return Damaged()
+        return open(descriptor, mode)
+
+    (folder / "alice.txt").write_text("It is Alice.", encoding="utf-8")
+    monkeypatch.setattr(os, "fdopen", fdopen)
+    recording = library.open("alice")
+    with recording.body as body:
+        assert (body.read(), recording.text) == (b"alice.wav", None)
 
 
 def test_of_two_recordings_of_one_name_it_is_always_the_same(library, folder):

@@ -57,7 +57,8 @@ class VoiceLibrary:
         path = self._find(name)
         with suppress(Forbidden):  # it has gone since, or something else has taken its place
             if path is not None and self._folder is not None:
-                return Recording(from_path(str(path), [self._folder], param), self._text_of(path))
+                text = self._text_of(path)  # first: what goes wrong with it leaves no recording open
+                return Recording(from_path(str(path), [self._folder], param), text)
         known = ", ".join(self.names()[:20]) or "none"
         raise InvalidRequest(f"there is no voice {name[:80]!r} in the voice library; it has {known}", param=param)
 
@@ -83,7 +84,9 @@ class VoiceLibrary:
             return False
 
     def _text_of(self, path: Path) -> str | None:
-        with suppress(Forbidden), from_path(str(path.with_suffix(".txt")), [str(self._folder)], "voice_ref") as file:
+        """What is said in a recording; None where there is no text that can be read."""
+        text = str(path.with_suffix(".txt"))
+        with suppress(Forbidden, OSError), from_path(text, [str(self._folder)], "voice_ref") as file:
             return file.read(MAX_TEXT_BYTES).decode("utf-8", "replace").strip() or None
         return None
 
