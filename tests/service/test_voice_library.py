@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+from pathlib import Path
 
 import pytest
 
@@ -60,11 +61,13 @@ def test_a_text_that_cannot_be_read_leaves_the_voice_without_one(library, folder
         def read(self, _=-1):
             raise OSError(errno.EIO, "Input/output error")
 
+    opened = os.fdopen
+
     def fdopen(descriptor, mode):
-        if os.readlink(f"/proc/self/fd/{descriptor}").endswith(".txt"):
-            os.close(descriptor)
-            return Damaged()
-        return open(descriptor, mode)
+        if Path(f"/proc/self/fd/{descriptor}").readlink().suffix != ".txt":
+            return opened(descriptor, mode)
+        os.close(descriptor)
+        return Damaged()
 
     (folder / "alice.txt").write_text("It is Alice.", encoding="utf-8")
     monkeypatch.setattr(os, "fdopen", fdopen)
