@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 
 from antiphon.vocabulary.states import ModelState
-from runtime_stage import left, order
+from antiphon.vocabulary.tasks import Interface
+from runtime_stage import bound_by, left, order
 
 
 def ran(checkpoint):
@@ -88,6 +90,26 @@ async def test_a_client_that_leaves_during_the_load_keeps_its_lease_until_the_lo
     assert ran(checkpoint) == []
     assert checkpoint.events("prepare") == []
     assert [event.step for event in checkpoint.events() if event.step in ("loaded", "closed")] == ["loaded", "closed"]
+
+
+@pytest.mark.parametrize("interface", [Interface.OFFLINE, Interface.STREAMING])
+async def test_a_client_that_leaves_while_its_request_is_bound_has_nothing_loaded(stage, interface):
+    checkpoint = stage.model()
+    binding, go_on = asyncio.Event(), asyncio.Event()
+
+    async def bind(model, request):
+        binding.set()
+        await go_on.wait()
+        return replace(request, seed=1)
+
+    inference = bound_by(bind, order("hello", interface=interface))
+    open_it = stage.runtime.open_stream(inference) if interface is Interface.STREAMING else stage.ask(inference)
+    task = asyncio.ensure_future(open_it)
+    await binding.wait()
+    await left(task)
+    go_on.set()
+    await stage.runtime.unload("a")
+    assert checkpoint.events("load") == []
 
 
 async def test_all_who_leave_during_a_load_leave_a_model_that_is_loaded(stage):

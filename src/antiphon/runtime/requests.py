@@ -175,6 +175,8 @@ class RequestPath:
         model = BoundModel(entry.registration, entry.capability)
         bound = [await draft.bind(model, draft.request) for draft in asked]
         asked.clear()
+        for request in bound:  # a recording may have been decoded meanwhile
+            _require_attended(request)
         with resident.hearing(watch.told):
             pool = await self._residents.pool(resident)
         if interface not in pool.facts.interfaces:
