@@ -3,8 +3,9 @@
 import asyncio
 import json
 import socket
+import threading
 from contextlib import asynccontextmanager
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pytest
 import uvicorn
@@ -15,10 +16,26 @@ from starlette.responses import PlainTextResponse, Response
 
 from antiphon.http import envelope
 from antiphon.http.bodies import MAX_JSON_VALUES, DrainUnreadBodies, drain, read_bytes, read_json
+from antiphon.runtime.aside import LOOP_BYTES
 from antiphon.vocabulary.errors import InvalidRequest, TooLarge, UnsupportedMediaType
 from server_process import HANG_GUARD_S
 
 MIB = 1024 * 1024
+
+
+class Held(BaseModel):
+    """A body whose reading takes until `go_on` is set."""
+
+    begun: ClassVar[threading.Event] = threading.Event()
+    go_on: ClassVar[threading.Event] = threading.Event()
+    text: str
+
+    @field_validator("text")
+    @classmethod
+    def _hold(cls, text: str) -> str:
+        cls.begun.set()
+        assert cls.go_on.wait(HANG_GUARD_S / 2), "the loop stands still while a body is read"
+        return text
 
 
 class Source(BaseModel):
@@ -372,3 +389,24 @@ def test_a_refused_small_body_does_not_cost_the_connection():
     answer = exchange(app_with(8 * MIB), refused, last)
     assert answer.count(b"HTTP/1.1 400") == 1
     assert answer.count(b"HTTP/1.1 200") == 1
+
+
+async def read_while_the_loop_goes_on():
+    Held.begun.clear()
+    Held.go_on.clear()
+    reading = asyncio.ensure_future(read_json(request_of(json.dumps({"text": "x" * LOOP_BYTES}).encode()), Held, MIB))
+    while not Held.begun.is_set():  # noqa: ASYNC110 (a thread sets it)
+        await asyncio.sleep(0)
+    assert not reading.done()
+    Held.go_on.set()
+    return await reading
+
+
+def test_a_large_body_is_read_beside_the_loop():
+    assert len(asyncio.run(read_while_the_loop_goes_on()).text) == LOOP_BYTES
+
+
+def test_signs_that_may_begin_values_are_counted_throughout_a_large_body():
+    body = json.dumps({"input": "x" * MIB + "," * (MAX_JSON_VALUES + 1)}).encode()
+    with pytest.raises(TooLarge, match="JSON values"):
+        asyncio.run(read_json(request_of(body), Speech, 4 * MIB))

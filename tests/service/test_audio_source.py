@@ -2,7 +2,9 @@
 
 import base64
 import os
+import threading
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -27,15 +29,46 @@ def refusal(path, root):
     return caught.value.message
 
 
-def test_base64_is_read_as_a_file():
-    assert from_base64(base64.b64encode(b"RIFF").decode(), "audio").read() == b"RIFF"
+LONG = base64.b64encode(bytes(range(256)) * 4095).decode()
+"""More than is decoded at once."""
 
 
-@pytest.mark.parametrize("text", ["%%%", "abc", "QUJD\n!", "\u00e9\u00e9\u00e9\u00e9", "data:audio/wav;base64,QUJD"])
-def test_what_is_no_base64_is_refused(text):
+@pytest.mark.parametrize("data", [b"RIFF", b"", b"a", b"ab", b"abc", bytes(range(256)) * 4096])
+async def test_base64_is_decoded(data):
+    assert await from_base64(base64.b64encode(data).decode(), "audio") == data
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("%%%", "abc", "QUJD\n!", "\u00e9\u00e9\u00e9\u00e9", "data:audio/wav;base64,QUJD", "QQ==QUJD", "QQ="),
+        *(f"{LONG}QQ==QUJD", f"QQ=={LONG}", f"{LONG}Q", f"{LONG}\u00e9QUJ", f"\n{LONG}"),
+    ],
+    ids=lambda text: f"{text[:12]!r}...{text[-8:]!r}",
+)
+async def test_what_is_no_base64_is_refused(text):
     with pytest.raises(InvalidRequest) as caught:
-        from_base64(text, "request.audio")
+        await from_base64(text, "request.audio")
     assert caught.value.param == "request.audio"
+
+
+class Watched(str):
+    """Base64 that tells in which threads it was looked at."""
+
+    __slots__ = ()
+    threads: ClassVar[set[int]] = set()
+
+    def __getitem__(self, key):
+        self.threads.add(threading.get_ident())
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize(("text", "aside"), [("QUJD", False), (LONG, True)])
+async def test_much_base64_is_decoded_beside_the_loop(text, aside):
+    Watched.threads.clear()
+    await from_base64(Watched(text), "audio")
+    assert (Watched.threads == {threading.get_ident()}) is not aside
+    assert len(Watched.threads) == 1
 
 
 def test_a_file_under_an_allowed_folder_is_opened(root):

@@ -37,7 +37,7 @@ class AudioRequests:
         """
         if is_json(media_type(request.headers)):
             fields = await read_json(request, body, self._max_body_bytes)
-            with open_audio(fields.audio, self._allowed_roots, "audio") as audio, called({"file": "audio"}):
+            with await open_audio(fields.audio, self._allowed_roots, "audio") as audio, called({"file": "audio"}):
                 yield fields, audio
         else:
             with await self.received_form(request) as form:

@@ -1,9 +1,10 @@
 """Reads fields that routes share into the domain's words; raises InvalidRequest naming the field."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from io import BytesIO
 from typing import BinaryIO, TypeVar
 
 from starlette.requests import HTTPConnection
@@ -87,13 +88,13 @@ def _timeout_ms(request: HTTPConnection, name: str, in_body: int | None) -> int 
     return in_query if in_body is None else in_body
 
 
-def open_audio(audio: AudioData | str, allowed_roots: Sequence[str], param: str) -> BinaryIO:
+async def open_audio(audio: AudioData | str, allowed_roots: Sequence[str], param: str) -> BinaryIO:
     """Open the audio of a JSON body; the caller closes it."""
     if isinstance(audio, str):
-        return from_base64(audio, param)
+        return BytesIO(await from_base64(audio, param))
     match audio.data, audio.path:
         case str(data), None:
-            return from_base64(data, f"{param}.data")
+            return BytesIO(await from_base64(data, f"{param}.data"))
         case None, str(path):
             return from_path(path, allowed_roots, f"{param}.path")
         case _:
@@ -107,16 +108,14 @@ class VoiceSources:
     voices: VoiceService
     allowed_roots: Sequence[str]
 
-    @contextmanager
-    def opened(self, reference: AudioData | str | None, param: str) -> Iterator[Recording | None]:
-        """Open the recording that a JSON body has or names for the length of a block; a bare text is a name."""
+    async def opened(self, reference: AudioData | str | None, param: str, stack: ExitStack) -> Recording | None:
+        """Open the recording that a JSON body has or names, a bare text being a name; the stack closes it."""
         if reference is None:
-            yield None
-            return
+            return None
         recording = (
             self.voices.open(reference, param)
             if isinstance(reference, str)
-            else Recording(open_audio(reference, self.allowed_roots, param))
+            else Recording(await open_audio(reference, self.allowed_roots, param))
         )
-        with recording.body:
-            yield recording
+        stack.enter_context(recording.body)
+        return recording

@@ -5,8 +5,6 @@ the client commits, clears, or changes what is set. Otherwise audio is gathered,
 """
 
 import asyncio
-import base64
-import binascii
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from websockets.frames import CloseCode
@@ -28,6 +26,7 @@ from antiphon.http.realtime.settings import (
 )
 from antiphon.http.schemas import Body
 from antiphon.http.streaming import json_bytes
+from antiphon.service.audio_source import from_base64
 from antiphon.service.transcription import TranscriptionService
 from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, RequestTimeout, ShuttingDown, TooLarge
 from antiphon.vocabulary.languages import base_language
@@ -104,7 +103,7 @@ class RealtimeSession:
             raw = message["bytes"] if said is None else said.encode("utf-8", "surrogatepass")
             event_id: str | None = None
             try:
-                head = parse_json(raw, _Head)
+                head = await parse_json(raw, _Head)
                 event_id = head.event_id
                 await self._do(head.type, raw)
             except AntiphonError as error:
@@ -113,16 +112,17 @@ class RealtimeSession:
     async def _do(self, kind: str, raw: bytes) -> None:
         match kind:
             case "input_audio_buffer.append":
-                await self._append(_decoded(parse_json(raw, _Append).audio))
+                audio = (await parse_json(raw, _Append)).audio
+                await self._append(await from_base64(audio, "audio"))
             case "input_audio_buffer.commit":
                 await self._commit()
             case "input_audio_buffer.clear":
                 await self._clear()
             case "session.update":
-                update = parse_json(raw, _Update).session
+                update = (await parse_json(raw, _Update)).session
                 await self._set(updated(self._settings, update))
             case "transcription_session.update":
-                old_update = parse_json(raw, _OldUpdate).session
+                old_update = (await parse_json(raw, _OldUpdate)).session
                 await self._set(updated_as_of_old(self._settings, old_update))
             case _:
                 raise InvalidRequest(f"a transcription session has no use for {kind[:60]!r}", param="type")
@@ -249,10 +249,3 @@ def require_possible(settings: Settings, service: TranscriptionService) -> None:
     base_language(settings.language)
     if settings.model:
         service.live_limits(settings.model)
-
-
-def _decoded(audio: str) -> bytes:
-    try:
-        return base64.b64decode(audio, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise InvalidRequest("audio is no base64", param="audio") from error

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from dataclasses import replace
 
 from fastapi import APIRouter
@@ -62,7 +63,8 @@ def add_speech_routes(
             busy_timeout_ms=busy_timeout_ms(request, body.busy_timeout_ms),
             run_timeout_ms=run_timeout_ms(request, body.run_timeout_ms),
         )
-        with voices.opened(body.voice_ref or None, "voice_ref") as recording:
+        with ExitStack() as opened:
+            recording = await voices.opened(body.voice_ref or None, "voice_ref", opened)
             if body.stream_format is None:
                 spoken = await while_connected(request, service.speak(order, recording))
                 return _whole(spoken, as_json=speech_format is SpeechFormat.JSON)

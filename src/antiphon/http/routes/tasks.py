@@ -43,11 +43,13 @@ class TaskSources:
     audio_roots: tuple[str, ...]
     voices: VoiceSources
 
-    def opened(self, task: TaskBody, place: str, stack: ExitStack) -> Heard:
+    async def opened(self, task: TaskBody, place: str, stack: ExitStack) -> Heard:
         """Open what is to be heard and the voice that is to be imitated; the stack closes them."""
         audio = task.audio
-        body = None if audio is None else stack.enter_context(open_audio(audio, self.audio_roots, f"{place}.audio"))
-        return Heard(body, stack.enter_context(self.voices.opened(task.voice_ref or None, f"{place}.voice_ref")))
+        body = None if audio is None else await open_audio(audio, self.audio_roots, f"{place}.audio")
+        if body is not None:
+            stack.enter_context(body)
+        return Heard(body, await self.voices.opened(task.voice_ref or None, f"{place}.voice_ref", stack))
 
 
 def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int, sources: TaskSources) -> None:
@@ -59,7 +61,7 @@ def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int
         body = await read_json(request, TaskRunBody, max_body_bytes)
         order = _timed(_order(body.model, body.request), request, body)
         with ExitStack() as opened, called(_params("request")):
-            heard = sources.opened(body.request, "request", opened)
+            heard = await sources.opened(body.request, "request", opened)
             return await while_connected(request, service.run(order, heard, _render))
 
     @post(router, "/v1/tasks/stream", operation(TaskRunBody) | _EVENTS)
@@ -68,7 +70,7 @@ def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int
         body = await read_json(request, TaskRunBody, max_body_bytes)
         order = _timed(_order(body.model, body.request), request, body)
         with ExitStack() as opened, called(_params("request")):
-            heard = sources.opened(body.request, "request", opened)
+            heard = await sources.opened(body.request, "request", opened)
             started = await while_connected(request, service.stream(order, heard))
         return EventResponse(_TaskEvents(started), timing_header(started.timing, run=False))
 
@@ -78,7 +80,9 @@ def add_task_routes(router: APIRouter, service: TaskService, max_body_bytes: int
         body = await read_json(request, TaskBatchBody, max_body_bytes)
         orders = [_timed(_order(body.model, task), request, body) for task in body.requests]
         with ExitStack() as opened, called(_params("requests")):
-            heard = [sources.opened(task, f"requests.{index}", opened) for index, task in enumerate(body.requests)]
+            heard = [
+                await sources.opened(task, f"requests.{index}", opened) for index, task in enumerate(body.requests)
+            ]
             started = await while_connected(request, service.batch(orders, heard))
         return EventResponse(_BatchEvents(started), timing_header(started.timing, run=False))
 
