@@ -1,12 +1,120 @@
-/** The pane "Listen" of the studio. */
+/** The pane "Listen" of the studio: from a recording to what is said in it. Its parts do the work; it joins them. */
 
-import { h } from "../../base/dom.js";
+import { isAbort } from "../../base/api.js";
+import { fill, h } from "../../base/dom.js";
+import { bytes, place } from "../../base/format.js";
+import { Notice } from "../../parts/fields.js";
+import { fromText } from "./heard.js";
+import { History } from "./history.js";
+import { listen } from "./listening.js";
+import { Options } from "./options.js";
+import { RecordPanel } from "./record_panel.js";
+import { ResultView } from "./result_view.js";
+import { FileSource } from "./source.js";
 
 export class ListenPane extends HTMLElement {
+  #file = null;
+  #running = null;
+  #source = new FileSource();
+  #chosen = h("p", { class: "listen-chosen" }, "No recording yet.");
+  #options;
+  #recorder;
+  #start = h("button", { type: "button", class: "primary", disabled: true, onclick: () => this.#pressed() });
+  #progress = h("progress", { "aria-label": "Progress", hidden: true });
+  #status = h("p", { class: "listen-status", role: "status" });
+  #text = h("p", { class: "listen-untimed", hidden: true });
+  #notice = new Notice();
+  #history = new History();
+  #result = h("div", { class: "listen-result" }, h("p", { class: "empty" }, "What is heard will stand here."));
+
   constructor(feed) {
     super();
-    this.feed = feed;
-    this.append(h("h2", {}, "Listen"));
+    this.#options = new Options(feed);
+    this.#recorder = new RecordPanel(() => this.#options.captionOrder());
+    this.#source.watch(this);
+    this.#source.addEventListener("file", ({ detail }) => this.#choose(detail));
+    this.#recorder.addEventListener("recorded", ({ detail }) => this.#choose(detail));
+    this.#recorder.addEventListener("captioned", ({ detail }) => this.#keepCaptions(detail));
+    this.#options.addEventListener("change", () => this.#label());
+    this.#history.addEventListener("choose", ({ detail }) => fill(this.#result, new ResultView(detail)));
+    this.#build();
+    this.#label();
+  }
+
+  #build() {
+    const source = h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "Recording"),
+      this.#source,
+      this.#recorder,
+      this.#chosen,
+    );
+    const run = h("div", { class: "buttons" }, this.#start, this.#progress);
+    const asked = h("section", { class: "card" }, h("h2", {}, "What to do"), this.#options, run);
+    asked.append(this.#status, this.#text, this.#notice);
+    const heard = h("section", { class: "card" }, h("h2", {}, "What is heard"), this.#result);
+    const asking = h("div", { class: "listen-asking" }, source, asked, this.#history);
+    this.append(h("div", { class: "listen-columns" }, asking, heard));
+  }
+
+  #choose(file) {
+    this.#file = file;
+    this.#chosen.textContent = `${file.name}, ${bytes(file.size)}`;
+    this.#start.disabled = false;
+    this.#notice.show(null);
+  }
+
+  #keepCaptions({ file, order, request, text }) {
+    const result = { heard: fromText(text), answer: { text }, requests: [request] };
+    this.#history.add({ order: { ...order, file }, result, label: "Live captions", at: new Date() });
+  }
+
+  #pressed() {
+    if (this.#running)
+      this.#running.abort(); // the server is told by the end of the connection
+    else this.#run();
+  }
+
+  async #run() {
+    const order = this.#options.orderFor(this.#file);
+    const label = this.#options.label;
+    this.#running = new AbortController();
+    this.#notice.show(null);
+    this.#label();
+    try {
+      const result = await listen(order, this.#running.signal, (progress) => this.#show(progress));
+      this.#status.textContent = "Done.";
+      this.#history.add({ order, result, label, at: new Date() });
+    } catch (error) {
+      this.#status.textContent = isAbort(error) ? "Cancelled." : "";
+      if (!isAbort(error)) this.#notice.show(error);
+    }
+    this.#running = null;
+    this.#text.hidden = true;
+    this.#label();
+  }
+
+  #show({ step, text, until, duration }) {
+    this.#status.textContent = step;
+    if (text !== undefined) {
+      this.#text.hidden = false;
+      this.#text.textContent = text;
+    }
+    if (until === undefined) {
+      this.#progress.removeAttribute("value");
+    } else {
+      this.#progress.max = duration;
+      this.#progress.value = until;
+      this.#progress.title = `${place(until)} of ${place(duration)}`;
+    }
+  }
+
+  /** The one button begins and ends a run, so that the keyboard stays where it is. */
+  #label() {
+    this.#start.textContent = this.#running ? "Cancel" : this.#options.label;
+    this.#start.classList.toggle("primary", !this.#running);
+    this.#progress.hidden = !this.#running;
   }
 }
 
