@@ -42,7 +42,7 @@ export class Snippets extends HTMLElement {
     const entries = LANGUAGES.map(({ id, label, write }, index) => {
       this.#codes[index].setAttribute("aria-label", `${label}, this request`);
       const copy = copyButton(`Copy ${label}`, () => write(this.#request));
-      return { id, label, panel: h("div", { class: "snippet" }, copy, this.#codes[index]) };
+      return { id, label, panel: h("div", { class: "snippet" }, this.#codes[index], copy) };
     });
     this.#details.append(tabs("Language", entries));
     this.append(this.#details);

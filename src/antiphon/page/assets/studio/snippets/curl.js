@@ -10,11 +10,9 @@ const PLAIN = /^[A-Za-z0-9_@%+=:,./-]+$/;
  * @returns {string} A command of one or more lines. It prints what the server says of an error, and fails.
  */
 export function asCurl(request) {
-  const options = [...keyOptions(), ...bodyOptions(request)];
+  const options = ["-sS -N --fail-with-body", ...keyOptions(), ...bodyOptions(request)];
   if (request.saveAs && !request.live) options.push(`-o ${quoted(request.saveAs)}`);
-  return [`curl -sS -N --fail-with-body ${quoted(address(request.path, request.query).href)}`, ...options].join(
-    " \\\n  ",
-  );
+  return [`curl ${quoted(address(request.path, request.query).href)}`, ...options].join(" \\\n  ");
 }
 
 function keyOptions() {
