@@ -11,8 +11,8 @@ const TASKS = [
   ["speakers", "Tell who speaks"],
 ];
 const ANSWERS = [
-  ["timed", "With times, when all is heard"],
-  ["streamed", "Text alone, while it is heard"],
+  ["timed", "With times"],
+  ["streamed", "As it is heard"],
 ];
 
 /** Its `change` events are those of its controls. */
@@ -34,7 +34,7 @@ export class Options extends HTMLElement {
     this.#asr = modelSelect(feed, ["asr"]);
     this.#aligner = modelSelect(feed, ["align"]);
     this.#diar = modelSelect(feed, ["diar"]);
-    this.#diarizer = modelSelect(feed, ["diar"], "Nobody asks");
+    this.#diarizer = modelSelect(feed, ["diar"], "Not asked");
     this.#language.setAttribute("list", this.#languages.id);
     this.#asr.addEventListener("change", () => this.#offerLanguages(feed));
     this.#task.addEventListener("change", () => this.#update());
@@ -82,7 +82,7 @@ export class Options extends HTMLElement {
       [["speakers"], field("Model", this.#diar)],
       [[...listens, "align"], field("Language", this.#language, "A code such as “de”, or a name.")],
       [listens, field("Who speaks", this.#diarizer)],
-      [listens, field("Answer", this.#answer)],
+      [listens, field("Answer", this.#answer, "As it is heard, it has no times.")],
       [listens, field("Prompt", this.#prompt, "Names and spellings that occur.")],
     ];
     const text = field("Text", this.#text, "What is said in the recording, word for word.");

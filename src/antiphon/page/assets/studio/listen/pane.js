@@ -16,13 +16,13 @@ export class ListenPane extends HTMLElement {
   #file = null;
   #running = null;
   #source = new FileSource();
-  #chosen = h("p", { class: "listen-chosen" }, "No recording yet.");
+  #chosen = h("span", { class: "listen-chosen" }, "Choose or record something first.");
   #options;
   #recorder;
   #start = h("button", { type: "button", class: "primary", disabled: true, onclick: () => this.#pressed() });
   #progress = h("progress", { "aria-label": "Progress", hidden: true });
   #status = h("p", { class: "listen-status", role: "status" });
-  #text = h("p", { class: "listen-untimed", hidden: true });
+  #text = h("p", { class: "listen-untimed", "aria-label": "Heard until now", tabIndex: 0, hidden: true });
   #notice = new Notice();
   #history = new History();
   #result = h("div", { class: "listen-result" }, h("p", { class: "empty" }, "What is heard will stand here."));
@@ -42,20 +42,13 @@ export class ListenPane extends HTMLElement {
   }
 
   #build() {
-    const source = h(
-      "section",
-      { class: "card" },
-      h("h2", {}, "Recording"),
-      this.#source,
-      this.#recorder,
-      this.#chosen,
-    );
-    const run = h("div", { class: "buttons" }, this.#start, this.#progress);
+    const source = h("section", { class: "card" }, h("h2", {}, "Recording"), this.#source, this.#recorder);
+    const run = h("div", { class: "buttons" }, this.#start, this.#chosen, this.#progress);
     const asked = h("section", { class: "card" }, h("h2", {}, "What to do"), this.#options, run);
     asked.append(this.#status, this.#text, this.#notice);
-    const heard = h("section", { class: "card" }, h("h2", {}, "What is heard"), this.#result);
-    const asking = h("div", { class: "listen-asking" }, source, asked, this.#history);
-    this.append(h("div", { class: "listen-columns" }, asking, heard));
+    const heard = h("section", { class: "card listen-heard" }, h("h2", {}, "What is heard"), this.#result);
+    const asking = h("div", { class: "listen-asking" }, source, asked);
+    this.append(h("div", { class: "listen-columns" }, asking, heard, this.#history));
   }
 
   #choose(file) {

@@ -25,7 +25,13 @@ export class RecordPanel extends HTMLElement {
   #time = h("span", { class: "mono" });
   #waveform = new Waveform("Recording until now");
   #status = h("span", { class: "unseen", role: "status" });
-  #captions = h("p", { class: "listen-captions", role: "log", "aria-label": "Live captions", hidden: true });
+  #captions = h("p", {
+    class: "listen-captions",
+    role: "log",
+    "aria-label": "Live captions",
+    tabIndex: 0,
+    hidden: true,
+  });
   #notice = new Notice();
 
   /** @param {() => {model: string, language: string, prompt: string}} orderOf What captions are asked with. */
@@ -80,7 +86,7 @@ export class RecordPanel extends HTMLElement {
       return;
     }
     this.#captions.hidden = false;
-    take.captions.addEventListener("delta", ({ detail }) => this.#captions.append(h("span", {}, detail)));
+    take.captions.addEventListener("delta", ({ detail }) => this.#add(detail));
     take.captioned = take.captions.done.then(
       (text) => ({ order, request, text }),
       (error) => {
@@ -90,11 +96,16 @@ export class RecordPanel extends HTMLElement {
     );
   }
 
+  #add(text) {
+    this.#captions.append(h("span", {}, text));
+    this.#captions.scrollTop = this.#captions.scrollHeight;
+  }
+
   #hear(take, samples) {
     take.recording.add(samples);
     take.captions?.send(samples);
     this.#time.textContent = place(take.recording.seconds);
-    this.#waveform.append([Float32Array.from(samples, (sample) => sample / 32768)]);
+    this.#waveform.extend([Float32Array.from(samples, (sample) => sample / 32768)]);
     if (take.recording.isFull) this.#end("The recording is as long as this page can keep, so it has ended.");
   }
 

@@ -35,7 +35,7 @@ export class ResultView extends HTMLElement {
     this.#connect();
     const formats = new Formats();
     formats.show(entry);
-    fill(this, heading(entry), this.#player, this.#turns, this.#transcript, formats, ...result.requests.map(snippets));
+    fill(this, heading(entry), this.#player, this.#turns, this.#transcript, formats, ...result.requests.map(codeOf));
   }
 
   #connect() {
@@ -58,8 +58,10 @@ function heading({ order, result, label }) {
   return h("div", { class: "listen-heading" }, h("h3", {}, order.file.name), h("small", {}, facts.join(" · ")));
 }
 
-function snippets(request) {
+/** Of two requests, each says which it is: who speaks is asked last. */
+function codeOf(request, index, requests) {
   const shown = new Snippets();
   shown.show(request);
-  return shown;
+  const title = index === 0 ? "The transcript" : "Who speaks";
+  return h("div", {}, requests.length > 1 && h("h3", {}, title), shown);
 }

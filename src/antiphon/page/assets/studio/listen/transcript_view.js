@@ -116,6 +116,6 @@ export class TranscriptView extends HTMLElement {
 customElements.define("antiphon-transcript", TranscriptView);
 
 function untimed({ text, turns }) {
-  if (text) return h("p", { class: "listen-untimed" }, text);
+  if (text) return h("p", { class: "listen-untimed", tabIndex: 0 }, text);
   return h("p", { class: "empty" }, turns.length ? "Turns alone: no text was asked for." : "Nothing was said.");
 }

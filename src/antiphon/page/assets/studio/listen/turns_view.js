@@ -58,13 +58,12 @@ export class TurnsView extends HTMLElement {
   }
 
   #rows(speakers) {
-    const lanes = speakers.map((speaker) => h("div", { class: "listen-lane" }, ...this.#barsOf(speaker)));
-    return h(
-      "div",
-      { class: "listen-rows", role: "group", "aria-label": "Turns, in their order" },
-      h("div", { class: "listen-names" }, ...speakers.map((speaker) => speakerLabel(speaker, speakers))),
-      h("div", { class: "listen-lanes" }, ...lanes, this.#needle),
-    );
+    const rows = speakers.flatMap((speaker) => [
+      speakerLabel(speaker, speakers),
+      h("div", { class: "listen-lane" }, ...this.#barsOf(speaker)),
+    ]);
+    const named = { role: "group", "aria-label": "Turns, in their order" };
+    return h("div", { class: "listen-rows", ...named }, ...rows, this.#needle);
   }
 
   #barsOf(speaker) {
