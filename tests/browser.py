@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 
 from server_process import HANG_GUARD_S
 
@@ -19,6 +19,7 @@ def chromium(*flags: str) -> Iterator[Browser]:
     assert program, "chromium is missing: apt-get install chromium"
     # As root there is no sandbox; in a container /dev/shm is small.
     always = ("--no-sandbox", "--disable-dev-shm-usage", "--autoplay-policy=no-user-gesture-required")
+    expect.set_options(timeout=1000 * HANG_GUARD_S)  # what is expected takes as long as the machine is busy
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=[*always, *flags])
         yield browser

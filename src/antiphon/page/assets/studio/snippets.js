@@ -44,7 +44,7 @@ export class Snippets extends HTMLElement {
       const copy = copyButton(`Copy ${label}`, () => write(this.#request));
       return { id, label, panel: h("div", { class: "snippet" }, this.#codes[index], copy) };
     });
-    this.#details.append(tabs("Language", entries));
+    this.#details.append(tabs("Language of the code", entries));
     this.append(this.#details);
   }
 

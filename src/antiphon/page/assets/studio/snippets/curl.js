@@ -20,10 +20,15 @@ function keyOptions() {
 }
 
 function bodyOptions({ json, form, live }) {
-  if (json) return ["-H 'Content-Type: application/json'", `--data-raw ${quoted(JSON.stringify(json, null, 2))}`];
+  if (json) return ["-H 'Content-Type: application/json'", `--data-raw ${quoted(indented(json))}`];
   if (form) return form.map(([name, value]) => formOption(name, value));
   if (live) return ["-X POST", "-H 'Transfer-Encoding: chunked'", `-T ${quoted(live.file)}`];
   return [];
+}
+
+/** JSON as deep as the option that it belongs to. Its texts have no line breaks of their own, only escaped ones. */
+function indented(json) {
+  return JSON.stringify(json, null, 2).replaceAll("\n", "\n  ");
 }
 
 function formOption(name, value) {

@@ -47,8 +47,9 @@ export function asPython(request) {
 }
 
 function withOpenai(request, { method, takes, wants }) {
-  const fields = { ...wants, ...(request.json ?? namedOnce(request.form)) };
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  const said = Object.entries(request.json ?? namedOnce(request.form)).filter(([, value]) => value !== undefined);
+  const fields = { ...wants, ...Object.fromEntries(said) };
+  const given = Object.entries(fields);
   const rest = given.filter(([name]) => !takes.includes(name));
   const named = given.filter(([name]) => takes.includes(name));
   if (rest.length > 0) named.push(["extra_body", Object.fromEntries(rest)]);
@@ -68,7 +69,11 @@ function openaiAnswer({ path, saveAs }, fields, call) {
 
 function withHttpx(request) {
   const { path, query, json, form, saveAs } = request;
-  const named = [...headers("headers"), ...(json ? [["json", json]] : []), ...(form ? formKeywords(form) : [])];
+  const named = [
+    ...headers("headers"),
+    ...(json ? [["json", JSON.parse(JSON.stringify(json))]] : []),
+    ...(form ? formKeywords(form) : []),
+  ];
   const url = `    ${literal(address(path, query).href)},\n`;
   const call = `answer = httpx.${json || form ? "post" : "get"}(\n${url}${keywords([...named, ["timeout", null]])})`;
   const check = "if answer.is_error:\n    raise SystemExit(answer.text)";
