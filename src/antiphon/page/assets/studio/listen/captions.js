@@ -61,6 +61,10 @@ export class LiveCaptions extends EventTarget {
   }
 
   #opened() {
+    if (this.#state === "over") {
+      this.#socket.close(); // not before: a browser complains of a socket that is closed while it opens
+      return;
+    }
     this.#state = "open";
     for (const message of this.#unsent.splice(0)) this.#socket.send(message);
     this.#unsentBytes = 0;
@@ -81,7 +85,7 @@ export class LiveCaptions extends EventTarget {
     this.#state = "over";
     this.#unsent = [];
     this.#reject(error);
-    this.#socket.close();
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.close();
   }
 
   async #closed() {

@@ -68,7 +68,7 @@ export function paragraphsOf(heard) {
       const speaker = speakerOf(piece, heard.turns);
       const isFirst = index === 0 || speaker !== paragraphs.at(-1)[0].speaker;
       if (isFirst) paragraphs.push([]);
-      paragraphs.at(-1).push({ ...piece, speaker, before: isFirst ? "" : piece.before });
+      paragraphs.at(-1).push({ ...piece, speaker, before: isFirst ? piece.before.trimStart() : piece.before });
     }
   }
   return paragraphs;

@@ -27,6 +27,7 @@ export class Microphone extends EventTarget {
 
   /** Give each block, an Int16Array, to `take` from now on. */
   listen(take) {
+    this.#context.resume(); // a browser may have suspended it while the reader was asked
     this.#node.port.onmessage = ({ data }) => data && take(data);
     this.#context.createMediaStreamSource(this.#stream).connect(this.#node);
   }
@@ -53,14 +54,12 @@ export async function openMicrophone() {
   if (!navigator.mediaDevices) {
     throw new Error("A browser lets a page use the microphone only over HTTPS, or on the server's own machine.");
   }
-  const stream = await grantedStream();
   const context = new AudioContext(); // at the rate of the device: not every browser converts here
   try {
-    await context.audioWorklet.addModule(WORKLET);
-    await context.resume();
-    return new Microphone(context, stream, captureNode(context));
+    await context.audioWorklet.addModule(WORKLET); // before the microphone is open, so that no word is lost
+    const node = captureNode(context);
+    return new Microphone(context, await grantedStream(), node);
   } catch (error) {
-    for (const track of stream.getTracks()) track.stop();
     await context.close();
     throw error;
   }

@@ -4,11 +4,15 @@ import { isAbort } from "../../base/api.js";
 import { h } from "../../base/dom.js";
 import { place } from "../../base/format.js";
 import { Notice } from "../../parts/fields.js";
+import { Recording } from "../speak/recording.js";
+import { floatsOf } from "../speak/stream.js";
 import { Waveform } from "../waveform.js";
 import { LiveCaptions } from "./captions.js";
 import { openMicrophone } from "./microphone.js";
-import { Recording } from "./recording.js";
 import { liveRequest } from "./requests.js";
+
+/** As much as is recorded: an hour and a half at 48 kHz, and a file that a server takes by default. */
+const MAX_RECORDING_BYTES = 500 * 2 ** 20;
 
 const LABELS = { idle: "Record", opening: "Opening the microphone…", recording: "Stop", finishing: "Do not wait" };
 
@@ -64,7 +68,7 @@ export class RecordPanel extends HTMLElement {
   }
 
   #record(microphone) {
-    const take = { microphone, recording: new Recording(microphone.sampleRate), captions: null };
+    const take = { microphone, recording: new Recording({ rate: microphone.sampleRate, channels: 1 }), captions: null };
     this.#take = take;
     this.#captions.hidden = true;
     this.#captions.textContent = "";
@@ -78,7 +82,7 @@ export class RecordPanel extends HTMLElement {
   /** The captions may end before the recording does: then the reader is told why, and goes on speaking. */
   #caption(take) {
     const order = this.#orderOf();
-    const request = liveRequest(order, take.recording.sampleRate);
+    const request = liveRequest(order, take.recording.rate);
     try {
       take.captions = new LiveCaptions(request);
     } catch (error) {
@@ -102,11 +106,13 @@ export class RecordPanel extends HTMLElement {
   }
 
   #hear(take, samples) {
-    take.recording.add(samples);
+    const piece = new Uint8Array(samples.buffer);
+    take.recording.append(piece);
     take.captions?.send(samples);
-    this.#time.textContent = place(take.recording.seconds);
-    this.#waveform.extend([Float32Array.from(samples, (sample) => sample / 32768)]);
-    if (take.recording.isFull) this.#end("The recording is as long as this page can keep, so it has ended.");
+    this.#time.textContent = place(take.recording.duration);
+    this.#waveform.extend(floatsOf(piece, 1));
+    if (take.recording.byteLength > MAX_RECORDING_BYTES)
+      this.#end("The recording is as long as this page can keep, so it has ended.");
   }
 
   async #end(reason) {
@@ -120,7 +126,8 @@ export class RecordPanel extends HTMLElement {
     this.#become(captions ? "finishing" : "idle");
     await microphone.close();
     captions?.end();
-    const file = recording.file(`recording-${stamp(new Date())}.wav`);
+    recording.finish();
+    const file = new File([recording.wav()], `recording-${stamp(new Date())}.wav`, { type: "audio/wav" });
     this.dispatchEvent(new CustomEvent("recorded", { detail: file }));
     const said = await captioned;
     this.#become("idle");
