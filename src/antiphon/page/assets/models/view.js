@@ -1,12 +1,45 @@
-/** The view "Models". */
+/** The view "Models": the models, and for who may manage them the packages. What they do is their own. */
 
 import { h } from "../base/dom.js";
+import { tabs } from "../parts/tabs.js";
+import { Ages } from "./ages.js";
+import { ModelList } from "./list.js";
+import { Operations } from "./operations.js";
+import { PackagesPane } from "./packages.js";
+import { Plans } from "./plans.js";
 
 export class ModelsView extends HTMLElement {
+  #feed;
+  #packages;
+  #tabs;
+  #mayManage = false;
+
+  /** @param {import("../base/feed.js").Feed} feed */
   constructor(feed) {
     super();
-    this.feed = feed;
-    this.append(h("h1", {}, "Models"));
+    this.#feed = feed;
+    const ages = new Ages(() => !(this.hidden || document.hidden));
+    const operations = new Operations(ages);
+    const plans = new Plans(feed, operations);
+    this.#packages = new PackagesPane(feed, plans);
+    const models = new ModelList(feed, ages, plans, () => this.#packages.register());
+    this.#tabs = tabs("What to see", [
+      { id: "all-models", label: "Models", panel: models.element },
+      { id: "packages", label: "Packages", panel: this.#packages.element },
+    ]);
+    this.append(h("h1", {}, "Models"), operations.element, this.#tabs);
+    feed.addEventListener("models", () => this.#permit());
+    this.#permit();
+  }
+
+  /** Show what may be done, and no more: a key may be exchanged at any time. */
+  #permit() {
+    const mayManage = this.#feed.mayManage;
+    const list = this.#tabs.querySelector('[role="tablist"]');
+    list.hidden = !mayManage;
+    if (!mayManage) list.querySelector('[role="tab"]').click();
+    else if (!this.#mayManage) this.#packages.refresh();
+    this.#mayManage = mayManage;
   }
 }
 
