@@ -15,6 +15,7 @@ export function foreseen(foresight) {
     ["Unloads", names(foresight.unloads)],
     ["Evicts", names(foresight.evicts)],
     ["Loads", names(foresight.loads)],
+    ["In memory", isSame(foresight) ? "all stays as it is" : ""],
     ["Not known", names(foresight.not_found ?? [])],
     ["Memory", memory(foresight)],
     ["Takes about", foresight.estimate_ms === null ? "" : duration(foresight.estimate_ms)],
@@ -30,7 +31,11 @@ function memory({ loads, memory: { free_bytes: free, needed_bytes: needed } }) {
   return loads.length === 0 ? "" : `${bytes(needed)} of ${bytes(free)} that are free`;
 }
 
-/** "2 that run and 1 that waits", of each model where there are several. */
+function isSame({ unloads, evicts, loads, refusal }) {
+  return refusal === null && [unloads, evicts, loads].every((ids) => ids.length === 0);
+}
+
+/** "2 running, and the queue", of each model where there are several: the last waiter stands for all before it. */
 function waits(waitedFor) {
   const byModel = Map.groupBy(
     waitedFor.map((name) => WAITED.exec(name).groups),
@@ -43,6 +48,5 @@ function waits(waitedFor) {
 
 function counts(waited) {
   const running = waited.filter(({ what }) => what === "lease").length;
-  const waiting = waited.length - running;
-  return [running && `${running} running`, waiting && `${waiting} waiting before it`].filter(Boolean).join(", ");
+  return [running && `${running} running`, running < waited.length && "the queue before it"].filter(Boolean).join(", ");
 }

@@ -1,6 +1,5 @@
 /** What was asked of the server in this page: what it waits for, and how it ended. It knows no route. */
 
-import { isAbort } from "../base/api.js";
 import { h } from "../base/dom.js";
 import { Notice } from "../parts/fields.js";
 import { setText } from "../parts/in_place.js";
@@ -22,20 +21,18 @@ export class Operations {
    * Do something that takes its time, and show how it goes.
    *
    * @param {string} title "Unload whisper-base"
-   * @param {(signal: AbortSignal) => Promise<string>} perform What it answers is told of its end.
+   * @param {() => Promise<string>} perform What it answers is told of its end.
    */
   async begin(title, perform) {
-    const giving = new AbortController();
-    const entry = new Entry(title, this.#ages, giving);
+    const entry = new Entry(title, this.#ages);
     this.#list.prepend(entry.element);
     try {
-      const told = await perform(giving.signal);
+      const told = await perform();
       entry.done(told);
       this.#said.textContent = `${title}: ${told}`;
       this.#forgetOld();
     } catch (error) {
-      if (isAbort(error)) entry.done("given up before it ended");
-      else entry.failed(error);
+      entry.failed(error);
     }
   }
 
@@ -44,24 +41,17 @@ export class Operations {
   }
 }
 
+/** One of them. The server does it to its end, whether this page is there or not: it cannot be taken back. */
 class Entry {
   #ages;
-  #told = h("span", {}, "waits or works");
+  #told = h("span", {}, "under way");
   #age = h("span", { class: "age" });
   #notice = new Notice();
-  #button;
 
-  constructor(title, ages, giving) {
+  constructor(title, ages) {
     this.#ages = ages;
-    this.#button = h("button", { type: "button", class: "quiet" }, "Give up");
-    this.#button.addEventListener("click", () => giving.abort());
-    this.element = h(
-      "li",
-      { "data-stage": "open" },
-      h("p", {}, h("strong", {}, title), " ", this.#told, " ", this.#age),
-      this.#button,
-      this.#notice,
-    );
+    const line = h("p", {}, h("strong", {}, title), " ", this.#told, " ", this.#age);
+    this.element = h("li", { "data-stage": "open" }, line, this.#notice);
     ages.show(this.#age, performance.now());
   }
 
@@ -79,9 +69,7 @@ class Entry {
   #end(stage) {
     this.element.dataset.stage = stage;
     this.#ages.drop(this.#age);
-    const dismiss = h("button", { type: "button", class: "quiet", onclick: () => this.element.remove() }, "Dismiss");
-    const hadFocus = document.activeElement === this.#button;
-    this.#button.replaceWith(dismiss);
-    if (hadFocus) dismiss.focus();
+    const remove = () => this.element.remove();
+    this.#notice.before(h("button", { type: "button", class: "quiet", onclick: remove }, "Dismiss"));
   }
 }

@@ -33,12 +33,13 @@ export class PackageRow {
     this.element = h(
       "li",
       { class: "package card", "data-package": id },
-      h("div", { class: "model-head" }, h("h2", {}, id), this.#state, actions),
+      h("div", { class: "model-head" }, h("h2", {}, id), this.#state),
       this.#summary,
       this.#facts,
       this.#licence,
       this.#running,
       this.#notice,
+      actions,
     );
   }
 

@@ -12,9 +12,10 @@ const UNLOAD_SOME = "v1/tasks/unload_models";
 const UNLOAD_ALL = "v1/tasks/unload_all_models";
 const MAX_SLOTS = 16;
 const STRATEGIES = [
-  ["replace", "Replace: unload, then load"],
-  ["side_by_side", "Side by side: build the new one first, then swap"],
+  ["replace", "Unload it, then load it"],
+  ["side_by_side", "Side by side"],
 ];
+const SIDE_BY_SIDE = "Side by side builds the new one first, where memory allows, so that nobody waits for a load.";
 
 /** Plans of a view. Each method opens a dialog that shows the dry run; what is confirmed goes on in `operations`. */
 export class Plans {
@@ -50,17 +51,20 @@ export class Plans {
     const number = h("input", { type: "number", min: 1, max: MAX_SLOTS, value: registration.slots, required: true });
     const strategy = choice(STRATEGIES);
     const hint = maxParallel === null ? "" : `As it is loaded it can serve up to ${maxParallel} at once.`;
-    const fields = h("div", { class: "fields" }, field("Slots", number, hint), field("How", strategy));
+    const fields = h("div", { class: "fields" }, field("Slots", number, hint), field("How", strategy, SIDE_BY_SIDE));
     const asked = () => ({ ...registration, slots: number.valueAsNumber, strategy: strategy.value });
     const body = () => (number.validity.valid ? asked() : null);
-    this.open({ title: `Slots of ${id}`, verb: "Change", path: LOAD, body, fields: [fields] }, () => "is done");
+    this.open(
+      { title: `Change the slots of ${id}`, verb: "Change", path: LOAD, body, fields: [fields] },
+      () => "is done",
+    );
   }
 
   /** @param {(answer: any) => string} tell What is said of its end. */
   open(plan, tell) {
     const start = (body) =>
-      this.operations.begin(plan.title, async (signal) => {
-        const answer = await callJson(plan.path, { json: body, signal }).finally(() => this.feed.refresh());
+      this.operations.begin(plan.title, async () => {
+        const answer = await callJson(plan.path, { json: body }).finally(() => this.feed.refresh());
         return tell(answer);
       });
     openPlan({ ...plan, start });

@@ -38,15 +38,15 @@ class Registration {
     this.#feed = feed;
     this.#packages = packages.filter((it) => it.path !== null);
     const pairs = this.#packages.map((it) => [it.path, it.id]);
-    this.#package = choice([[ELSEWHERE, "none: files elsewhere on the server"], ...pairs]);
+    this.#package = choice([[ELSEWHERE, "none, but other files"], ...pairs]);
     this.#package.addEventListener("change", () => this.take(this.#found()));
     this.element = h(
       "div",
       { class: "fields" },
       field("Package", this.#package),
       field("Id", this.#id),
-      field("Path", this.#path),
-      field("Family", this.#family),
+      field("Path", this.#path, "On the server."),
+      field("Family", this.#family, "The engine that runs it."),
       field("Task", this.#task),
       field("Mode", this.#mode),
       this.#hasSlots && field("Slots", this.#slots),
