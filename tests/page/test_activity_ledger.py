@@ -1,5 +1,6 @@
 """The ledger of the view "Activity": fed with journals of real gates, it counts what the plain way counts."""
 
+import itertools
 import json
 import random
 
@@ -19,13 +20,15 @@ MODELS = ["a", "b", "c"]
 FEED = """async ({entries, statuses}) => {
     const {Ledger} = await import("/page/activity/ledger.js");
     const ledger = window.ledger = new Ledger();
-    for (const entry of entries) {
+    for (const entry of JSON.parse(entries)) {
         if (entry.type in statuses) ledger.compare(statuses[entry.type]);
         ledger.take(entry);
         if (entry.seq in statuses) ledger.compare(statuses[entry.seq]);
     }
 }"""
-STEPS = "model => ledger.steps(0, 1e10, model).map(({time, active, waiting, isKnown}) => [time, active, waiting, isKnown])"
+STEPS = (
+    "model => ledger.steps(0, 1e10, model).map(({time, active, waiting, isKnown}) => [time, active, waiting, isKnown])"
+)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +93,7 @@ class History:
 
 
 def feed(page, entries, statuses):
-    page.evaluate(FEED, {"entries": entries, "statuses": statuses})
+    page.evaluate(FEED, {"entries": json.dumps(entries), "statuses": statuses})
 
 
 def levels(truth):
@@ -187,7 +190,7 @@ def test_the_bars_hold_every_end_once(page):
     assert sum(bar["finished"] for bar in bars) == len(truth.runs)
     assert sum(bar["refused"] for bar in bars) == truth.reasons.total()
     assert sum(bar["left"] for bar in bars) == truth.befell["left"]
-    assert {after["time"] - before["time"] for before, after in zip(bars, bars[1:], strict=False)} == {10}
+    assert {after["time"] - before["time"] for before, after in itertools.pairwise(bars)} == {10}
 
 
 def test_what_is_kept_has_a_limit_and_the_peaks_outlive_it(page):

@@ -5,7 +5,7 @@
 
 import { h } from "../base/dom.js";
 import { clockTime } from "../base/format.js";
-import { drawnWhileSeen } from "../parts/drawing.js";
+import { drawnWhileShown } from "../parts/drawing.js";
 import { copyButton, field } from "../parts/fields.js";
 import { KINDS, kindsOf, requestsOf, told } from "./words.js";
 
@@ -31,7 +31,7 @@ export class Journal extends HTMLElement {
     super();
     this.#kept = kept;
     this.#build();
-    this.draw = drawnWhileSeen(this, DRAW_EVERY_MS, () => this.#addRows());
+    this.draw = drawnWhileShown(this, DRAW_EVERY_MS, () => this.#addRows());
     this.#begin();
   }
 
@@ -58,11 +58,11 @@ export class Journal extends HTMLElement {
     this.pause = h("button", { type: "button", class: "quiet", "aria-pressed": "false", onclick: () => this.#pause() });
     this.older = h(
       "button",
-      { type: "button", class: "quiet", onclick: () => this.#showOlder() },
+      { type: "button", class: "quiet", hidden: true, onclick: () => this.#showOlder() },
       "Show older entries",
     );
     this.rows = h("ol", { class: "journal-rows", "aria-label": "Journal, newest first" });
-    this.none = h("p", { class: "empty" }, "No entry is like that.");
+    this.none = h("p", { class: "empty", hidden: true }, "No entry is like that.");
     const boxes = [...this.kinds.values()].map(({ label }) => label);
     this.append(
       h(

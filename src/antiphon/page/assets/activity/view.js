@@ -5,7 +5,7 @@
 
 import { h } from "../base/dom.js";
 import { clockTime } from "../base/format.js";
-import { drawnWhileSeen } from "../parts/drawing.js";
+import { drawnWhileShown } from "../parts/drawing.js";
 import { choice, field } from "../parts/fields.js";
 import { modelSelect } from "../parts/models_of.js";
 import { TimeChart } from "./chart.js";
@@ -40,7 +40,7 @@ export class ActivityView extends HTMLElement {
     this.ledger = new Ledger();
     this.journal = new Journal(() => feed.entries);
     this.#build();
-    this.#draw = drawnWhileSeen(this, DRAW_EVERY_MS, () => this.#show());
+    this.#draw = drawnWhileShown(this, DRAW_EVERY_MS, () => this.#show());
     this.#listen();
   }
 
