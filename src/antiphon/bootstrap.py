@@ -48,7 +48,7 @@ from antiphon.runtime.peaks import PEAKS_FILE, PeakMemory
 from antiphon.runtime.process_codec import ProcessCodec
 from antiphon.runtime.serial import ServerState
 from antiphon.runtime.shutdown import Shutdown
-from antiphon.runtime.signals import StopSignals
+from antiphon.runtime.signals import StopSource
 from antiphon.runtime.supervisor import Supervisor
 from antiphon.runtime.threads import with_threads
 from antiphon.runtime.wiring import EngineLimits, ResidencyLimits, RuntimePorts
@@ -283,7 +283,7 @@ def bind_as_allowed(config: ServerConfig) -> tuple[socket.socket, frozenset[str]
     return bound, names
 
 
-async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals: StopSignals | None = None) -> None:
+async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals: StopSource | None = None) -> None:
     """Serve until told to stop, then drain: returns once all that was begun has ended, and every model is freed.
 
     Models that are not lazy load once it listens; `on_listening` is told its base URL.
@@ -315,7 +315,7 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
             if any(map(_hears, assembly.runtime.views())):
                 await assembly.codec.start()
             await assembly.runtime.start()
-            limits = _peer_limits(config)
+            limits = peer_limits(config)
             order, ledger = shutdown.order, assembly.ledger or NoLedger()
             if config.listeners:  # an application of their own: it takes time to build
                 side.start(Served(assembly.app(), limits, order, ledger), shutdown.begin)
@@ -351,7 +351,8 @@ def opened_journal(assembly: Assembly, clock: Clock) -> JournalLines | None:
     return lines
 
 
-def _peer_limits(config: ServerConfig) -> PeerLimits:
+def peer_limits(config: ServerConfig) -> PeerLimits:
+    """What the default listener grants its peers under this configuration."""
     live = [config.live_limits(), *(it.live for it in config.registrations())]
     return PeerLimits(
         header_timeout_s=config.header_timeout_ms / 1000,

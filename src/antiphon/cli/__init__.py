@@ -11,6 +11,7 @@ from antiphon.cli.doctor import doctor
 from antiphon.cli.models import app as models_app
 from antiphon.cli.replay import replay
 from antiphon.cli.say import say
+from antiphon.cli.scale import scale
 from antiphon.cli.serve import serve
 from antiphon.cli.status import status
 from antiphon.cli.transcribe import transcribe
@@ -19,6 +20,7 @@ from antiphon.cli.validate import validate
 
 app = typer.Typer(help="antiphon: a self-hosted speech server.", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(serve)
+app.command()(scale)
 app.command()(status)
 app.command()(doctor)
 app.command()(bench)

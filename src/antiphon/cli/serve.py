@@ -132,8 +132,8 @@ def serve(
         "models_root": None if models_root is None else str(models_root),
         "voice_dir": None if voice_dir is None else str(voice_dir),
         "allowed_audio_roots": [str(root) for root in allowed_audio_roots] if allowed_audio_roots else None,
-        "api_keys": _keys_of_the_environment(SERVER_KEYS_VARIABLE, api_key),
-        "admin_keys": _keys_of_the_environment(ADMIN_KEYS_VARIABLE),
+        "api_keys": keys_of_the_environment(SERVER_KEYS_VARIABLE, api_key),
+        "admin_keys": keys_of_the_environment(ADMIN_KEYS_VARIABLE),
         "api_keys_file": None if api_keys_file is None else str(api_keys_file),
         "admin_keys_file": None if admin_keys_file is None else str(admin_keys_file),
         "insecure": insecure,
@@ -144,7 +144,7 @@ def serve(
         "drain_timeout_ms": drain_timeout_ms,
         "journal": None if journal is None else str(journal),
     }
-    _log_to_stderr(log_level, log_format)
+    log_to_stderr(log_level, log_format)
     with StopSignals() as signals, one_line_errors():
         if config is None:
             settings = installed_config(models_root, flags, parallel_jobs=parallel_jobs)
@@ -165,11 +165,11 @@ def serve(
             if example := _curl_line(assembly, url):
                 typer.echo(f"try:  {example}", err=True)
 
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(serve_assembly(assembly, announce, signals))
 
 
-def _keys_of_the_environment(variable: str, in_flags: Sequence[str] | None = None) -> list[str] | None:
+def keys_of_the_environment(variable: str, in_flags: Sequence[str] | None = None) -> list[str] | None:
     """Take the variable's keys, unless flags bring some; it is gone afterwards: no engine's process inherits it."""
     from antiphon.config.keys import listed_keys
 
@@ -177,7 +177,8 @@ def _keys_of_the_environment(variable: str, in_flags: Sequence[str] | None = Non
     return list(in_flags or keys) or None
 
 
-def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
+def loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
+    """The event loop that servers run on."""
     import uvloop
 
     return uvloop.Loop
@@ -194,7 +195,8 @@ def _curl_line(assembly: "Assembly", url: str) -> str | None:
     return None
 
 
-def _log_to_stderr(level: str, form: str) -> None:
+def log_to_stderr(level: str, form: str) -> None:
+    """Write the log as the two flags say; raises BadParameter for what is neither."""
     from antiphon.observability.lines import FORMATS, log_lines
 
     if level.upper() not in logging.getLevelNamesMapping():

@@ -60,6 +60,7 @@ TABLE: Mapping[type[errors.AntiphonError], Row] = {
     errors.EngineError: Row(500, "server_error"),
     errors.RunTimeout: Row(504, "server_error"),
     errors.LoadFailed: Row(500, "server_error"),
+    errors.PartialChange: Row(500, "server_error"),
     # These name files of the server, for the one who runs it.
     errors.ConfigError: Row(500, "server_error", "the server's configuration cannot be served; its log says why"),
     errors.ListenerBroken: Row(500, "server_error", "a listener broke; the server's log says why"),

@@ -1,10 +1,22 @@
 """How a server ends: told once it drains until a deadline, told again or at the deadline it gives up what is left."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 from antiphon.ports.clock import Clock, Timer
 from antiphon.ports.listener import StopOrder
-from antiphon.runtime.api import Runtime
+
+
+class Ending(Protocol):
+    """What ends with the server: its runtime, or its replicas."""
+
+    def refuse(self) -> None:
+        """Take no new work."""
+        ...
+
+    def cut(self) -> None:
+        """Give up what has not ended."""
+        ...
 
 
 class Shutdown:
@@ -16,7 +28,7 @@ class Shutdown:
 
     def __init__(
         self,
-        runtime: Runtime,
+        runtime: Ending,
         clock: Clock,
         drain_timeout_s: float,
         kill_codec: Callable[[], None] | None = None,

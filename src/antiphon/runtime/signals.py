@@ -4,9 +4,17 @@ import asyncio
 import signal
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopSource(Protocol):
+    """Where a server is asked to stop."""
+
+    def tell(self, ask: Callable[[], None]) -> None:
+        """Have the running loop call `ask`, once or twice, as people press Ctrl-C."""
+        ...
 
 
 class StopSignals:

@@ -115,6 +115,12 @@ class UnsupportedSlots(LoadFailed):
     """The model cannot serve as many slots as it is registered with."""
 
 
+class PartialChange(AntiphonError):
+    """Of several servers that were told to change, some did and some did not."""
+
+    code = "partial_change"
+
+
 class ConfigError(AntiphonError):
     """The configuration cannot be served; the message names the file and the field."""
 

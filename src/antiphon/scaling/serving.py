@@ -1,0 +1,84 @@
+"""The front as a process: it listens as every server does, over replicas, until it is told to stop."""
+
+import os
+from collections.abc import Callable
+from contextlib import AsyncExitStack, ExitStack
+
+from antiphon.bootstrap import bind_as_allowed, peer_limits
+from antiphon.config import ServerConfig
+from antiphon.http.access import AccessRules
+from antiphon.http.ledger import RequestLedger
+from antiphon.http.server import HttpServer, address_of
+from antiphon.http.tls import tls_context
+from antiphon.listeners.kinds import make_listener
+from antiphon.listeners.side import SideListeners
+from antiphon.observability.counts import Counts
+from antiphon.ports.listener import AsgiApp, HouseRules, Served
+from antiphon.runtime.clock import LoopClock
+from antiphon.runtime.shutdown import Shutdown
+from antiphon.runtime.signals import StopSource
+from antiphon.runtime.supervisor import Supervisor
+from antiphon.scaling.changes import Changes
+from antiphon.scaling.fleet import Fleet
+from antiphon.scaling.forwarding import Forwarding
+from antiphon.scaling.front import create_front
+from antiphon.scaling.merged import Merged
+from antiphon.scaling.sockets import SocketForwarding
+from antiphon.scaling.upstream import Upstream
+
+
+async def serve_front(
+    config: ServerConfig, fleet: Fleet, on_listening: Callable[[str], None], signals: StopSource
+) -> None:
+    """Serve until told to stop, then drain; the replicas hear when the end begins, and end with whoever has them.
+
+    Raises ConfigError where it cannot listen as the configuration says.
+    """
+    clock, ledger = LoopClock(), RequestLedger(Counts())
+    with ExitStack() as opened:
+        bound, names = bind_as_allowed(config)
+        opened.callback(bound.close)
+        tls = tls_context(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
+        local, elsewhere = _access(config, names), _access(config, None)
+        rules = HouseRules(local.accepted_keys, config.insecure)
+        side = SideListeners([make_listener(it.kind, it.options(), rules) for it in config.listeners])
+        side.open()
+        opened.callback(side.close)
+        supervisor = Supervisor(os.environ, clock)
+        opened.callback(supervisor.close)
+        shutdown = Shutdown(fleet, clock, config.drain_timeout_ms / 1000, on_begun=supervisor.stopping)
+        opened.callback(shutdown.close)
+        signals.tell(shutdown.ask)
+        limits, order = peer_limits(config), shutdown.order
+        async with AsyncExitStack() as until_end:
+            upstream = await until_end.enter_async_context(Upstream(fleet.token))
+            url = address_of(bound, secure=tls is not None)
+            on_listening(url)
+            if config.listeners:
+                side.start(
+                    Served(_app(config, fleet, upstream, elsewhere, ledger), limits, order, ledger), shutdown.begin
+                )
+            supervisor.ready(f"answering at {url}, replicas: {fleet.size}")
+            served = Served(_app(config, fleet, upstream, local, ledger), limits, order, ledger)
+            try:
+                await HttpServer(bound, served, clock, tls).serve()
+            finally:
+                shutdown.begin()
+                await side.join()
+
+
+def _app(config: ServerConfig, fleet: Fleet, upstream: Upstream, access: AccessRules, ledger: RequestLedger) -> AsgiApp:
+    limit_bytes, piece_bytes = config.max_request_body_bytes, peer_limits(config).max_message_bytes
+    return create_front(
+        Forwarding(fleet, upstream, limit_bytes, piece_bytes),
+        SocketForwarding(fleet, upstream, piece_bytes),
+        Changes(fleet, upstream),
+        Merged(fleet, upstream),
+        access=access,
+        ledger=ledger,
+        limit_bytes=limit_bytes,
+    )
+
+
+def _access(config: ServerConfig, names: frozenset[str] | None) -> AccessRules:
+    return AccessRules(config.api_keys, config.origins(), names, config.admin_keys)
