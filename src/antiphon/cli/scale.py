@@ -44,9 +44,8 @@ def scale(
     from antiphon.config import load_config
     from antiphon.runtime.parallel import STARTUP_NOTICE
     from antiphon.runtime.signals import StopSignals
-    from antiphon.scaling.deployment import Wanted, running_fleet
+    from antiphon.scaling.deployment import Wanted, require_extra, running_fleet
     from antiphon.scaling.replica import Plan
-    from antiphon.scaling.serving import serve_front
 
     flags: dict[str, object] = {
         "host": host,
@@ -58,6 +57,9 @@ def scale(
     }
     log_to_stderr(log_level, log_format)
     with one_line_errors():
+        require_extra()
+        from antiphon.scaling.serving import serve_front
+
         if config is None:
             settings = installed_config(None, flags, parallel_jobs=parallel_jobs)
         else:

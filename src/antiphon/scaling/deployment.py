@@ -10,6 +10,7 @@ import warnings
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from antiphon.scaling.choice import Underway
@@ -53,20 +54,23 @@ class Wanted:
     address: str | None = None
 
 
+def require_extra() -> None:
+    """Raise ConfigError where antiphon was installed without what this needs."""
+    if find_spec("ray") is None or find_spec("aiohttp") is None:
+        raise ConfigError("scale-out needs Ray Serve: install antiphon[ray]")
+
+
 @contextmanager
 def running_fleet(plan: Plan, wanted: Wanted) -> Iterator["RayFleet"]:
     """Have the replicas run for the length of the block; it begins when all listen, and ends when all have ended.
 
-    Raises ConfigError where the extra is missing, the cluster cannot be reached or a replica cannot start.
+    Raises ConfigError where the cluster cannot be reached or a replica cannot start.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray's own, about pydantic
-        try:
-            import ray
-            from ray import serve
-        except ImportError as missing:
-            raise ConfigError("scale-out needs Ray Serve: install antiphon[ray]") from missing
+        import ray
+        from ray import serve
     try:
         if wanted.address is None:
             ray.init(address="local", include_dashboard=False)

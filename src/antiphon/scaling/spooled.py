@@ -10,7 +10,7 @@ from typing import IO, Self
 
 import msgspec
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartCallbacks, MultipartParser, parse_options_header
+from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from antiphon.http.bodies import chunks, media_type
@@ -76,15 +76,17 @@ class _FormLook:
         self._is_wanted = False
         self._is_over = False
         self._name = bytearray()
-        callbacks: MultipartCallbacks = {
-            "on_header_begin": self._header_begin,
-            "on_header_field": self._header_field,
-            "on_header_value": self._header_data,
-            "on_header_end": self._header_end,
-            "on_part_data": self._part_data,
-            "on_part_end": self._part_end,
-        }
-        self._parser = MultipartParser(boundary, callbacks)
+        self._parser = MultipartParser(
+            boundary,
+            {
+                "on_header_begin": self._header_begin,
+                "on_header_field": self._header_field,
+                "on_header_value": self._header_data,
+                "on_header_end": self._header_end,
+                "on_part_data": self._part_data,
+                "on_part_end": self._part_end,
+            },
+        )
 
     def feed(self, chunk: bytes) -> None:
         if self._is_over:
@@ -107,7 +109,8 @@ class _FormLook:
         self._header_value += data[start:end]
 
     def _header_end(self) -> None:
-        if self._header_name.lower() == b"content-disposition" and self._header_value.count(b";") <= MAX_PARAMETERS:
+        is_disposition = self._header_name.lower() == b"content-disposition"
+        if is_disposition and not self._is_over and self._header_value.count(b";") <= MAX_PARAMETERS:
             self._is_wanted = parse_options_header(self._header_value)[1].get(b"name") == _FIELD.encode()
 
     def _part_data(self, data: bytes, start: int, end: int) -> None:
@@ -115,7 +118,8 @@ class _FormLook:
             self._name += data[start:end]
 
     def _part_end(self) -> None:
-        self._is_over = self._is_over or self._is_wanted
+        self._is_over = self._is_over or self._is_wanted  # the first one counts, also within one chunk
+        self._is_wanted = False
 
 
 def _form_look(request: Request) -> _FormLook | None:
