@@ -5,20 +5,14 @@ A process of its own: Ray's warnings are not ours, and whatever becomes of the t
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 ADDRESS = "nodes are at "
-
-_AGENT_PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
-"""Where a node is not told these, it gives up when its agents have not found some in 15 s: github.com/ray-project/ray,
-issue 65983. A busy machine takes longer.
-"""
 
 
 @contextmanager
@@ -40,27 +34,26 @@ def two_nodes(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Be the two nodes."""
+    """Be the two nodes, with the agents of an installation without Ray's dashboard.
+
+    A node gives up when a whole agent has not found its ports in 15 s, which it does not where others use the machine.
+    Source: github.com/ray-project/ray, issue 65983.
+    """
+    import ray._private.utils
     from ray.cluster_utils import Cluster
+
+    ray._private.utils.get_dashboard_dependency_error = lambda: ImportError("not wanted")
 
     folder = tempfile.mkdtemp(prefix="ray-")  # a short path: there are sockets in it
     node = {"num_cpus": 1, "object_store_memory": 80 * 1024 * 1024, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, connect=False, head_node_args={**node, **_ports(), "temp_dir": folder})
+    cluster = Cluster(initialize_head=True, connect=False, head_node_args={**node, "temp_dir": folder})
     try:
-        cluster.add_node(**node, **_ports())
+        cluster.add_node(**node)
         print(ADDRESS + cluster.address, flush=True)
         sys.stdin.read()
     finally:
         cluster.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _ports() -> dict[str, int]:
-    with ExitStack() as opened:
-        sockets = [opened.enter_context(socket.socket()) for _ in _AGENT_PORTS]
-        for it in sockets:
-            it.bind(("", 0))
-        return {name: it.getsockname()[1] for name, it in zip(_AGENT_PORTS, sockets, strict=True)}
 
 
 if __name__ == "__main__":
