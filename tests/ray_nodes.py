@@ -4,7 +4,6 @@ A process of its own: Ray's warnings are not ours, and whatever becomes of the t
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,16 +43,16 @@ def main() -> None:
 
     ray._private.utils.get_dashboard_dependency_error = lambda: ImportError("not wanted")
 
-    folder = tempfile.mkdtemp(prefix="ray-")  # a short path: there are sockets in it
     node = {"num_cpus": 1, "object_store_memory": 80 * 1024 * 1024, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, connect=False, head_node_args={**node, "temp_dir": folder})
-    try:
-        cluster.add_node(**node)
-        print(ADDRESS + cluster.address, flush=True)
-        sys.stdin.read()
-    finally:
-        cluster.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
+    # A short path: there are sockets in it.
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+        cluster = Cluster(initialize_head=True, connect=False, head_node_args={**node, "temp_dir": folder})
+        try:
+            cluster.add_node(**node)
+            print(ADDRESS + cluster.address, flush=True)
+            sys.stdin.read()
+        finally:
+            cluster.shutdown()
 
 
 if __name__ == "__main__":

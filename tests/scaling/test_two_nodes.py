@@ -1,14 +1,16 @@
 """One server over two replicas on two nodes of Ray: which one answers, what all do, and what becomes of one's end."""
 
 import json
+import signal
 
+import httpx
 import psutil
 import pytest
 from websockets.sync.client import connect
 
 from conformance_client import eventually
 from controlled_server import SPEECH
-from live_client import LIVE
+from live_client import LIVE, live_client
 from scaled_server import API_KEY, MODELS, scaled_server
 from server_process import HANG_GUARD_S
 
@@ -119,8 +121,6 @@ def test_a_client_that_leaves_frees_its_slot(server):
 
 def leave_early(server, checkpoint):
     """Ask, and go once the engine is at work."""
-    import httpx
-
     with httpx.Client(base_url=server.url, headers={"authorization": f"Bearer {API_KEY}"}) as client:
         asking = server.threads.submit(client.post, SPEECH, json={"model": "first", "input": "left"})
         checkpoint.wait_for("run", text="left")
@@ -142,15 +142,14 @@ def test_live_audio_is_transcribed_over_a_websocket(server):
 
 
 def test_live_audio_is_transcribed_while_its_body_comes(server):
-    def spoken():
-        yield TENTH
-        server.checkpoints["asr"].wait_for("stream")
-        yield TENTH
-
-    with server.client.stream("POST", LIVE, params={"model": "asr"}, content=spoken()) as answer:
-        events = [line.removeprefix("data: ") for line in answer.iter_lines() if line]
-    assert json.loads(events[-2])["text"] == "1 2 "
-    assert events[-1] == "[DONE]"
+    with live_client(server.url, f"Authorization: Bearer {API_KEY}", model="asr") as client:
+        client.say(TENTH)
+        assert client.event() == {"type": "transcript.text.delta", "delta": "1 "}
+        client.say(TENTH)
+        assert client.event() == {"type": "transcript.text.delta", "delta": "2 "}
+        client.end()
+        done, mark = client.events()
+    assert (done["text"], mark) == ("1 2 ", {})
 
 
 def test_without_a_key_nothing_is_asked_of_a_replica(server):
@@ -162,20 +161,19 @@ def test_without_a_key_nothing_is_asked_of_a_replica(server):
 
 def test_a_replica_answers_to_nobody_but_its_front(server):
     assert server.speak("first", "x").status_code == 200
-    ports = [it.laddr for it in server.replica_of("first").net_connections("tcp") if it.status == psutil.CONN_LISTEN]
-    answers = [status_of(address) for address in ports]
+    listening = [it for it in server.replica_of("first").net_connections("tcp") if it.status == psutil.CONN_LISTEN]
+    (node,) = {it["node"] for it in server.client.get("/v1/status").json()["replicas"]}
+    answers = [status_of(f"http://{node}:{it.laddr.port}/health") for it in listening]
     assert 403 in answers
     assert 200 not in answers
 
 
-def status_of(address):
-    import httpx
-
+def status_of(url):
+    """What is answered to who has a client's key; None where no HTTP is spoken: Ray listens there, too."""
     try:
-        answer = httpx.get(f"http://{address.ip}:{address.port}/health", headers={"authorization": f"Bearer {API_KEY}"})
+        return httpx.get(url, headers={"authorization": f"Bearer {API_KEY}"}).status_code
     except httpx.HTTPError:
-        return None  # one of Ray's own
-    return answer.status_code
+        return None
 
 
 def test_every_number_says_whose_it_is(server):
@@ -184,6 +182,11 @@ def test_every_number_says_whose_it_is(server):
     names = [it["name"] for it in server.client.get("/v1/status").json()["replicas"]]
     assert len(labelled) == 2
     assert all(f'replica="{name}"' in page for name in names)
+
+
+def test_a_caller_who_may_not_manage_is_refused_before_its_body_is_read(server):
+    refused = server.client.post("/v1/models/load", content=b"no json, and never read")
+    assert (refused.status_code, refused.json()["error"]["type"]) == (403, "permission_error")
 
 
 def test_one_replica_can_be_asked_by_its_name(server):
@@ -215,3 +218,23 @@ def test_a_replica_that_died_is_replaced(scaled):
     ready = eventually(lambda: scaled.client.get("/health/ready"), lambda it: it.status_code == 200, "a new replica")
     assert ready.json()["replicas"] == {"ready": 2, "wanted": 2}
     assert scaled.manage("/v1/tasks/unload_all_models", {}).status_code == 200
+
+
+def test_a_stop_lets_what_was_accepted_end(server):
+    """The very last one."""
+    checkpoint = server.checkpoints["first"]
+    with checkpoint.held("run", "accepted"):
+        accepted = server.later("first", "accepted")
+        checkpoint.wait_for("run", text="accepted")
+        server.process.send_signal(signal.SIGTERM)
+        eventually(lambda: is_refused(server), bool, "a refusal")
+    assert accepted.result().status_code == 200
+    assert server.process.wait(HANG_GUARD_S) == 0
+
+
+def is_refused(server):
+    try:
+        httpx.get(f"{server.url}/health", timeout=HANG_GUARD_S)
+    except httpx.ConnectError:
+        return True
+    return False

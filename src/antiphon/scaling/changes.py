@@ -6,11 +6,12 @@ A change is a transaction at each replica and none across them. Whether all did 
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from antiphon.http.bodies import read_bytes
 from antiphon.http.envelope import error_body
@@ -18,7 +19,7 @@ from antiphon.http.presence import while_connected
 from antiphon.http.streaming import json_answer
 from antiphon.scaling.fleet import Fleet
 from antiphon.scaling.spooled import model_id_in
-from antiphon.scaling.upstream import Answered, Upstream
+from antiphon.scaling.upstream import Answered, Upstream, died
 from antiphon.vocabulary.errors import PartialChange, ServerBusy
 
 _BODY_BYTES = 1024 * 1024
@@ -26,11 +27,15 @@ _BODY_BYTES = 1024 * 1024
 
 
 class Changes:
-    """Makes changes at all replicas. Those of one model are made one after another, in the same order everywhere."""
+    """Makes changes at all replicas. Those of one model are made one after another, in the same order everywhere.
 
-    def __init__(self, fleet: Fleet, upstream: Upstream) -> None:
+    Whom `admits` does not let manage a replica refuses, before a body is read.
+    """
+
+    def __init__(self, fleet: Fleet, upstream: Upstream, admits: Callable[[Scope], bool]) -> None:
         self._fleet = fleet
         self._upstream = upstream
+        self._admits = admits
         self._turns: dict[str, asyncio.Lock] = {}
         self._waiting: Counter[str] = Counter()
 
@@ -39,6 +44,8 @@ class Changes:
 
         Raises ServerBusy, before anything is changed, where a replica is missing: it would come back without that.
         """
+        if not self._admits(request.scope):
+            return await self._refused(request)
         body = await read_bytes(request, _BODY_BYTES)
         return await while_connected(request, self._change(request, body))
 
@@ -49,6 +56,12 @@ class Changes:
                 found = f"{len(replicas)} of {self._fleet.size} replicas are there"
                 raise ServerBusy(f"{found}; nothing is changed before all are")
             return verdict(await self._upstream.ask_all(replicas, request, body))
+
+    async def _refused(self, request: Request) -> Response:
+        present = await self._fleet.present()
+        if not present:
+            raise ServerBusy("there is no replica now")
+        return repeated(await self._upstream.ask(present[0], request, None))
 
     @asynccontextmanager
     async def _turn(self, model_id: str) -> AsyncIterator[None]:
@@ -78,12 +91,19 @@ def verdict(answers: Sequence[Answered]) -> Response:
             return json_answer(
                 {**said, "replicas": {it.replica.name: _json(it) for it in answers}}, status=first.status
             )
-        return Response(first.body, first.status, media_type=first.content_type)
+        return repeated(first)
     told = {it.replica.name: {"status": it.status, "answer": _json(it)} for it in answers}
     did = sum(it.status < 400 for it in answers)
     refused = ", ".join(f"{it.replica.name}: {_reason(it)}" for it in answers if it.status >= 400)
     error = PartialChange(f"{did} of {len(answers)} replicas did it, and the others did not: {refused}")
     return json_answer({**error_body(error), "replicas": told}, status=500)
+
+
+def repeated(answer: Answered) -> Response:
+    """The answer of one replica, as it is; raises WorkerDied for that of one that has died."""
+    if not answer.headers:
+        raise died(answer.replica)
+    return Response(answer.body, answer.status, answer.headers)
 
 
 def _outcome(answer: Answered) -> tuple[int, str]:

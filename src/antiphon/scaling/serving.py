@@ -3,10 +3,14 @@
 import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
+from functools import partial
+
+from starlette.types import Scope
 
 from antiphon.bootstrap import bind_as_allowed, peer_limits
 from antiphon.config import ServerConfig
 from antiphon.http.access import AccessRules
+from antiphon.http.keys import KeyRing
 from antiphon.http.ledger import RequestLedger
 from antiphon.http.server import HttpServer, address_of
 from antiphon.http.tls import tls_context
@@ -72,12 +76,17 @@ def _app(config: ServerConfig, fleet: Fleet, upstream: Upstream, access: AccessR
     return create_front(
         Forwarding(fleet, upstream, limit_bytes, piece_bytes),
         SocketForwarding(fleet, upstream, piece_bytes),
-        Changes(fleet, upstream),
+        Changes(fleet, upstream, partial(_admits, KeyRing(config.admin_keys), management=config.ui_management)),
         Merged(fleet, upstream),
         access=access,
         ledger=ledger,
         limit_bytes=limit_bytes,
     )
+
+
+def _admits(admin_keys: KeyRing, scope: Scope, *, management: bool) -> bool:
+    """Whether a replica's own door would let this caller manage."""
+    return management and (not admin_keys or admin_keys.opens_for(scope))
 
 
 def _access(config: ServerConfig, names: frozenset[str] | None) -> AccessRules:

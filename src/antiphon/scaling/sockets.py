@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack, suppress
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection, connect
@@ -40,7 +41,7 @@ class SocketForwarding:
             except (InvalidHandshake, OSError, TimeoutError) as fault:
                 raise died(replica) from fault
             await socket.accept(theirs.subprotocol)
-            with suppress(WebSocketDisconnect):
+            with suppress(WebSocketDisconnect, ClientDisconnect):  # nobody is there to be told
                 await while_present(socket.scope, _join(socket, theirs, replica))
 
     def _connection(self, replica: Replica, socket: WebSocket) -> connect:

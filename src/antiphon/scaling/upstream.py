@@ -40,7 +40,7 @@ class Answered:
 
     replica: Replica
     status: int
-    content_type: str
+    headers: Mapping[str, str]
     body: bytes
 
 
@@ -100,9 +100,9 @@ class Upstream:
             response = await self.begin(replica, request, body, None if body is None else len(body))
             async with response:
                 whole = await response.read()
-                return Answered(replica, response.status, response.headers.get("content-type", ""), whole)
+                return Answered(replica, response.status, answer_headers(response), whole)
         except (WorkerDied, aiohttp.ClientError, OSError):
-            return Answered(replica, 503, "", b"")
+            return Answered(replica, 503, {}, b"")
 
     async def ask_all(self, replicas: Iterable[Replica], request: Request, body: bytes | None = None) -> list[Answered]:
         """Ask each of them at once; the answers come in their order."""
