@@ -131,3 +131,7 @@ def test_a_model_that_came_between_the_two_answers_has_no_task_yet():
 def test_anything_else_is_no_snapshot(status):
     with pytest.raises(ValueError):
         snapshot_of(status, b'{"data": []}')
+
+
+def test_a_model_of_one_of_several_servers_says_whose_it_is():
+    assert lines(Model("tts", "ready", 1, replica="x1"))[2].startswith("tts @x1 ")

@@ -31,7 +31,7 @@ def board(snapshot: Snapshot, url: str) -> "RenderableType":
         table.add_column(column, justify="right" if column == "memory" else "left")
     for model in snapshot.models:
         table.add_row(
-            _plain(model.id),
+            _plain(f"{model.id} @{model.replica}" if model.replica else model.id),
             model.task,
             Text(model.state, style=_STATES.get(model.state, _UNDER_WAY)),
             _slots(model),

@@ -27,7 +27,10 @@ class Waiter:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One model. `waiting` also counts those that `queue` does not list; `task` is "" where nothing told of it."""
+    """One model. `waiting` also counts those that `queue` does not list; `task` is "" where nothing told of it.
+
+    `replica` is the one of several servers behind one address that has it so, and "" for one server.
+    """
 
     id: str
     state: str
@@ -38,6 +41,7 @@ class Model:
     resident_bytes: int | None = None
     last_error: str | None = None
     task: str = ""
+    replica: str = ""
 
 
 @dataclass(frozen=True, slots=True)
