@@ -6,6 +6,8 @@ import signal
 import httpx
 import psutil
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import CloseCode
 from websockets.sync.client import connect
 
 from conformance_client import eventually
@@ -27,7 +29,8 @@ def scaled(tmp_path_factory):
 
 @pytest.fixture
 def server(scaled):
-    """It, with nothing loaded and no steering file."""
+    """It, with both replicas and nothing loaded."""
+    eventually(lambda: scaled.client.get("/health/ready").status_code, lambda it: it == 200, "a new replica")
     assert scaled.manage("/v1/tasks/unload_all_models", {}).status_code == 200
     return scaled
 
@@ -133,12 +136,16 @@ def is_idle(standing):
 
 
 def test_live_audio_is_transcribed_over_a_websocket(server):
-    url = f"{server.url.replace('http', 'ws')}{LIVE}?model=asr"
-    with connect(url, additional_headers={"authorization": f"Bearer {API_KEY}"}) as socket:
+    with live_socket(server) as socket:
         socket.send(TENTH)
         assert json.loads(socket.recv(HANG_GUARD_S)) == {"type": "transcript.text.delta", "delta": "1 "}
         socket.send(json.dumps({"type": "end"}))
         assert json.loads(socket.recv(HANG_GUARD_S))["type"] == "transcript.text.done"
+
+
+def live_socket(server):
+    url = f"{server.url.replace('http', 'ws')}{LIVE}?model=asr"
+    return connect(url, additional_headers={"authorization": f"Bearer {API_KEY}"}, open_timeout=HANG_GUARD_S)
 
 
 def test_live_audio_is_transcribed_while_its_body_comes(server):
@@ -201,7 +208,6 @@ def test_one_replica_can_be_asked_by_its_name(server):
 
 
 def test_a_request_at_a_replica_that_dies_is_told_and_the_next_is_served(server):
-    """The last one: what replaces the replica takes long to come."""
     checkpoint = server.checkpoints["first"]
     with checkpoint.held("run", "doomed"):
         doomed = server.later("first", "doomed")
@@ -212,6 +218,18 @@ def test_a_request_at_a_replica_that_dies_is_told_and_the_next_is_served(server)
     assert "retry-after" in answer.headers
     assert server.speak("first", "next").status_code == 200
     worker.wait(HANG_GUARD_S)
+
+
+def test_a_live_session_at_a_replica_that_dies_is_told(server):
+    with live_socket(server) as socket:
+        socket.send(TENTH)
+        socket.recv(HANG_GUARD_S)
+        server.replica_of("asr").kill()
+        said = json.loads(socket.recv(HANG_GUARD_S))
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.recv(HANG_GUARD_S)
+    assert (said["type"], said["error"]["code"]) == ("error", "worker_died")
+    assert closed.value.rcvd.code == CloseCode.TRY_AGAIN_LATER
 
 
 def test_a_replica_that_died_is_replaced(scaled):

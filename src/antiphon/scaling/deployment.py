@@ -6,6 +6,7 @@ Ray is told to send nothing home and to open no port for people: neither its das
 import asyncio
 import logging
 import os
+import socket
 import warnings
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
@@ -66,6 +67,8 @@ def running_fleet(plan: Plan, wanted: Wanted) -> Iterator["RayFleet"]:
 
     Raises ConfigError where the cluster cannot be reached or a replica cannot start.
     """
+    if wanted.address is not None:
+        _require_reachable(wanted.address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray's own, about pydantic
@@ -96,6 +99,10 @@ class RayFleet:
     """The replicas of one deployment, as `Fleet`. To be used on one loop."""
 
     def __init__(self, handle: "DeploymentHandle[SpeechReplica]", size: int, token: str) -> None:
+        from ray.exceptions import RayError
+        from ray.serve.exceptions import RayServeException
+
+        self._faults = (RayError, RayServeException, TimeoutError)
         self._handle = handle
         self._underway = Underway()
         self._orders: set[asyncio.Task[None]] = set()
@@ -120,21 +127,18 @@ class RayFleet:
                 try:
                     async with asyncio.timeout(_FIND_S):
                         selection = await reserved.enter_async_context(self._handle.choose_replica(claim))
-                except TimeoutError:
-                    raise ServerBusy("there is no replica now", retry_after_s=_FIND_S) from None
+                except self._faults as fault:
+                    raise ServerBusy("there is no replica now", retry_after_s=_FIND_S) from fault
                 replica = _replica(selection.replica_metadata)
                 claim.settle(replica.name)
                 yield replica
 
     async def present(self) -> Sequence[Replica]:
         """Those that answer now, by name."""
-        from ray.exceptions import RayError
-        from ray.serve.exceptions import RayServeException
-
         told = self._handle.broadcast("record_replica_metadata")
         try:
             answers = await told.results_async(timeout_s=_ASK_S, return_exceptions=True)
-        except (RayError, RayServeException, TimeoutError) as fault:
+        except self._faults as fault:
             log.warning("the replicas cannot be asked: %s", fault)
             return ()
         return sorted((_replica(it) for it in answers if isinstance(it, dict)), key=lambda it: it.name)
@@ -153,13 +157,21 @@ class RayFleet:
         order.add_done_callback(self._orders.discard)
 
     async def _tell(self, method: str) -> None:
-        from ray.exceptions import RayError
-        from ray.serve.exceptions import RayServeException
-
         try:
             await self._handle.broadcast(method).results_async(timeout_s=_ASK_S, return_exceptions=True)
-        except (RayError, RayServeException, TimeoutError) as fault:  # Ray Serve ends those that did not hear of it
+        except self._faults as fault:  # Ray Serve ends those that did not hear of it
             log.warning("the replicas cannot be told to end: %s", fault)
+
+
+def _require_reachable(address: str) -> None:
+    """Raise ConfigError where nobody listens: Ray tries for minutes before it says so. `auto` is Ray's to find."""
+    host, colon, port = address.rpartition(":")
+    if not colon:
+        return
+    try:
+        socket.create_connection((host, int(port)), _ASK_S).close()
+    except (OSError, ValueError, OverflowError) as fault:
+        raise ConfigError(f"no Ray cluster can be reached at {address}: {fault}") from fault
 
 
 def _run(plan: Plan, wanted: Wanted) -> "DeploymentHandle[SpeechReplica]":
