@@ -14,6 +14,7 @@ _LONG = (
     "/e2e/test_two_voices.py",
     "/conformance/test_rules_parity.py",
     "/fuzz/test_targets.py",
+    "/scaling/test_two_nodes.py",
 )
 """What has few tests and takes long: begun last, it would leave one process at work and the others idle."""
 
