@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import shared_suite
-from shared_suite import is_long, share_of
+from shared_suite import place_of, share_of
 
 CONFORMANCE = "tests/conformance/test_order.py"
 
@@ -23,9 +23,10 @@ def test_a_conformance_file_is_cut_by_isolation_and_slots():
 
 
 def test_what_takes_long_is_known_by_its_file():
-    assert is_long(share_of("tests/core/test_exploration.py::test_a"))
-    assert is_long(share_of("tests/conformance/test_rules_parity.py::test_a[process-once]"))
-    assert not is_long(share_of("tests/core/test_gate.py::test_a"))
+    shares = ["isolation/test_memory.py::test_a", "conformance/test_rules_parity.py::test_a[process-once]"]
+    longest, long, short = (place_of(share_of(f"tests/{it}")) for it in (*shares, "core/test_gate.py::test_a"))
+
+    assert longest < long < short == place_of(share_of("tests/core/test_policy.py::test_a"))
 
 
 def test_every_file_that_takes_long_exists():
