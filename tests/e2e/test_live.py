@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from conformance_client import eventually
 from controlled_server import controlled_server
 from live_client import LIVE, live_client, text_of
 from server_process import HANG_GUARD_S
@@ -42,8 +43,11 @@ def session(server, **query):
 def settled(server):
     """The slots become free and the next request is served."""
     assert server.transcribe().status_code == 200
-    while any(it["leases"] or it["queue"] for it in server.client.get("/v1/status").json()["models"]):
-        pass
+    eventually(
+        lambda: server.client.get("/v1/status").json()["models"],
+        lambda models: not any(it["leases"] or it["queue"] for it in models),
+        "free slots",
+    )
 
 
 def socket_to(server, **query):
@@ -368,5 +372,4 @@ def closed(socket) -> int:
 
 def waiting(server, count: int) -> None:
     """Wait until so many requests wait for the model that listens."""
-    while server.model("asr")["queued_requests"] != count:
-        pass
+    eventually(lambda: server.model("asr")["queued_requests"], lambda it: it == count, f"{count} that wait")

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from conformance_client import eventually
 from controlled_server import SLASHED, SPEECH, TASK_RUN, TRANSCRIPTIONS, controlled_server
 from isolated_server import isolated_server, kill_worker
 from live_client import LIVE, live_client
@@ -121,10 +122,8 @@ class Load:
         with socket.create_connection((place.hostname, place.port), timeout=HANG_GUARD_S) as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             client.sendall(head.encode() + body)
-            while self.gauge("waiting") != 1:
-                pass
-        while self.gauge("waiting"):
-            pass
+            eventually(lambda: self.gauge("waiting"), lambda it: it == 1, "one that waits")
+        eventually(lambda: self.gauge("waiting"), lambda it: it == 0, "nobody that waits")
 
     def gauge(self, name):
         return scraped(self.server.client).value(f"antiphon_model_{name}", model="tts", kind="request")
@@ -172,8 +171,7 @@ def test_how_a_model_stands_is_read_at_one_moment(parallel_server):
     assert server.speak("it is loaded").status_code == 200
     with server.steered("run.hold"):
         running = [server.later(f"standing {n}") for n in range(3)]
-        while server.model()["queued_requests"] != 1:
-            pass
+        eventually(lambda: server.model()["queued_requests"], lambda it: it == 1, "one that waits")
         seen = scraped(server.client)
     assert [it.result(HANG_GUARD_S).status_code for it in running] == [200] * 3
     assert seen.by("antiphon_model_state", "model", "state")["tts", "ready"] == 1
@@ -203,8 +201,7 @@ def test_a_worker_that_is_killed_is_counted_and_one_that_is_unloaded_is_not(tmp_
     with isolated_server(tmp_path) as server:
         assert server.speak("before").status_code == 200
         kill_worker(server.checkpoints["tts"])
-        while server.model()["loaded"]:
-            pass
+        eventually(lambda: server.model()["loaded"], lambda it: not it, "the death of the worker")
         assert server.speak("after").status_code == 200
         assert server.client.post("/v1/models/unload", json={"id": "tts"}).status_code == 200
         seen = scraped(server.client)

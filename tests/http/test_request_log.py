@@ -8,6 +8,7 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from conformance_client import eventually
 from controlled_server import SPEECH, controlled_server
 from isolated_server import isolated_server, kill_worker
 from live_client import LIVE, live_client
@@ -117,9 +118,7 @@ def test_nobody_can_write_a_line(tmp_path):
     with running_server(tmp_path, {"models": []}) as server:
         httpx.get(server.url + FORGED.replace("\n", "%0a").replace(" ", "%20"), timeout=HANG_GUARD_S)
         httpx.get(f"{server.url}/v1/models", headers={"x-request-id": "y INFO forged"}, timeout=HANG_GUARD_S)
-        while "/v1/models status=200" not in server.log.read_text():
-            pass
-        text = server.log.read_text()
+        text = eventually(server.log.read_text, lambda it: "/v1/models status=200" in it, "its line")
     assert FORGED.replace("\n", "\\n") in text
     assert not [it for it in text.splitlines() if it.startswith("2026-01-01") or "INFO forged" in it]
 
@@ -131,9 +130,7 @@ def test_bodies_and_keys_stay_out_of_the_log(tmp_path):
             secret = {"authorization": "Bearer the-key"}
             body = {"model": "m", "input": "what is said"}
             httpx.post(f"{server.url}{SPEECH}?k=the-key", json=body, headers=secret, timeout=HANG_GUARD_S)
-            while f"POST {SPEECH} status=404" not in server.log.read_text():
-                pass
-            text = server.log.read_text()
+            text = eventually(server.log.read_text, lambda it: f"POST {SPEECH} status=404" in it, "its line")
         assert "the-key" not in text
         assert ("what is said" in text) is is_logged
 
@@ -150,7 +147,6 @@ def test_the_death_of_a_worker_is_not_of_the_request_that_it_was_started_for(tmp
         asked = {"model": "tts", "input": "x"}
         assert server.client.post(SPEECH, json=asked, headers=named("starter")).status_code == 200
         kill_worker(server.checkpoints["tts"])
-        while not (faults := [it for it in lines(server) if it["level"] == "error"]):
-            pass
+        faults = eventually(lambda: [it for it in lines(server) if it["level"] == "error"], bool, "an error")
     assert "tts: run failed" in faults[0]["message"]
     assert "request_id" not in faults[0]

@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from antiphon.packages import Installer
+from conformance_client import eventually
 from controlled_server import controlled_server
 from fake_hub import FakeHub, serving
 from hub_packages import REPOSITORY, REVISION, catalogue_text, know_only, package_of
@@ -54,9 +55,7 @@ def status(server, package_id: str) -> dict:
 
 def settled(server, package_id: str) -> dict:
     """The package when its install has ended; each look is a whole request."""
-    while (told := status(server, package_id))["progress"] is not None:
-        pass
-    return told
+    return eventually(lambda: status(server, package_id), lambda it: it["progress"] is None, "the end of the install")
 
 
 @pytest.fixture

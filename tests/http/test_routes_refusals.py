@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import audio_assets
+from conformance_client import eventually
 from controlled_server import CLIP, SPEECH, TASK_RUN, TRANSCRIPTIONS
 from refusals import assert_refused, assert_unharmed
 from server_process import HANG_GUARD_S
@@ -317,8 +318,7 @@ def test_a_file_that_is_no_audio_is_refused_while_every_slot_is_busy(parallel_se
     checkpoint = parallel_server.checkpoints["asr"]
     with checkpoint.held("run"):
         running = [parallel_server.threads.submit(parallel_server.transcribe) for _ in range(2)]
-        while parallel_server.model("asr")["active_slots"] != 2:
-            pass
+        eventually(lambda: parallel_server.model("asr")["active_slots"], lambda it: it == 2, "two at work")
         for file in BAD:
             answer = parallel_server.client.post(**LISTENING[way](file))
             assert (answer.status_code, set(answer.json())) == (400, {"error"}), answer.text

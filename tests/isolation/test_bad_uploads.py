@@ -10,6 +10,7 @@ import pytest
 
 import audio_assets
 from antiphon.runtime.file_worker import WORKER
+from conformance_client import eventually
 from controlled_server import CLIP, TRANSCRIPTIONS
 from isolated_server import children_of, isolated_server
 from process_tree import descriptor_counts
@@ -39,9 +40,7 @@ def codec_workers(server):
 
 def test_a_server_that_listens_has_a_codec_worker_before_the_first_upload(tmp_path):
     with isolated_server(tmp_path) as server:
-        while not codec_workers(server):
-            pass
-        [before] = codec_workers(server)
+        [before] = eventually(lambda: codec_workers(server), bool, "a codec worker")
         assert server.transcribe().status_code == 200
         assert codec_workers(server) == [before]
 

@@ -5,6 +5,7 @@ import json
 import psutil
 import pytest
 
+from conformance_client import eventually
 from isolated_server import children_of, doomed_server, isolated_server, kill_worker, state_of, worker_of
 from refusals import assert_refused
 from server_process import HANG_GUARD_S
@@ -63,8 +64,7 @@ def test_the_queue_goes_on_in_a_new_worker(server):
         for text in ("one", "two"):
             tts.wait_for("run", text=text)
         waiting = [server.later(text) for text in ("three", "four")]
-        while state_of(server)["waiting"] < 2:
-            pass
+        eventually(lambda: state_of(server)["waiting"], lambda it: it == 2, "two that wait")
         kill_worker(tts)
         for task in running:
             assert_died(task.result())
@@ -115,8 +115,7 @@ def test_after_three_deaths_in_a_row_the_next_load_waits(server):
     refused = server.speak("too soon")
     assert_died(refused)
     assert "3 times in a row" in refused.json()["error"]["message"]
-    while server.speak("again").status_code == 503:
-        pass
+    eventually(lambda: server.speak("again").status_code, lambda it: it != 503, "the end of the pause")
 
 
 def test_unloads_and_deaths_leave_no_process_behind(server):
@@ -125,8 +124,7 @@ def test_unloads_and_deaths_leave_no_process_behind(server):
         server.client.post("/v1/models/unload", json={"id": "tts"})
         assert server.speak("hello").status_code == 200
         kill_worker(tts)
-        while state_of(server)["loaded"]:
-            pass
+        eventually(lambda: state_of(server)["loaded"], lambda it: not it, "the death of the worker")
         assert server.speak("hello").status_code == 200
     for model in ("tts", "org/tts one", "asr"):
         server.client.post("/v1/models/unload", json={"id": model})

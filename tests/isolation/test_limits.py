@@ -3,6 +3,7 @@
 import psutil
 import pytest
 
+from conformance_client import eventually
 from isolated_server import isolated_server, state_of, worker_of
 from refusals import assert_refused
 
@@ -122,8 +123,7 @@ def test_the_status_shows_what_a_worker_takes(server):
     tts.set("bytes", str(64 * 2**20))
     try:
         assert server.speak("hello").status_code == 200
-        while (taken := state_of(server)["resident_bytes"]) is None:
-            pass
+        taken = eventually(lambda: state_of(server)["resident_bytes"], lambda it: it is not None, "a measurement")
     finally:
         tts.unset("bytes")
     assert taken > 64 * 2**20

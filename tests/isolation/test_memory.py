@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 import audio_assets
+from conformance_client import eventually
 from controlled_server import CLIP, SPEECH, TRANSCRIPTIONS
 from isolated_server import children_of, doomed_server, isolated_server, state_of
 from process_tree import descriptor_counts, pss_bytes
@@ -69,11 +70,13 @@ def one_round(server, number):
     with httpx.Client(base_url=server.process.url, timeout=HANG_GUARD_S) as client, ThreadPoolExecutor(4) as clients:
         through = replace(server, client=client)
         list(clients.map(lambda at: one_of_each(through, number * REQUESTS + at), range(REQUESTS)))
-        while any(state_of(through, name)["leases"] or state_of(through, name)["queue"] for name in ("tts", "asr")):
-            pass
+        eventually(
+            lambda: [state_of(through, name) for name in ("tts", "asr")],
+            lambda models: not any(it["leases"] or it["queue"] for it in models),
+            "free slots",
+        )
     process = psutil.Process(server.process.process.pid)
-    while any(it.status != psutil.CONN_LISTEN for it in process.net_connections("inet")):
-        pass
+    eventually(lambda: {it.status for it in process.net_connections("inet")}, {psutil.CONN_LISTEN}.__ge__, "no client")
 
 
 def growth_of(server, rounds):

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from antiphon.cli import app
 from antiphon.observability.journal.reading import replay_file
 from antiphon.vocabulary.errors import ConfigError
+from conformance_client import eventually
 from controlled_server import SLASHED, SPEECH, controlled_server
 from isolated_server import kill_worker
 from server_process import HANG_GUARD_S
@@ -28,8 +29,7 @@ def overlap(server):
         assert server.speak("too long", busy_timeout_ms=30).status_code == 503
         leave_the_queue(server)
         waiting = server.later("waits")
-        while server.client.get("/v1/status").json()["models"][0]["waiting"] != 1:
-            pass
+        wait_for_waiting(server, 1)
     assert {it.result(HANG_GUARD_S).status_code for it in [*held, waiting]} == {200}
     with server.steered("run.fail.faulty"):
         assert server.speak("faulty").status_code == 500
@@ -44,10 +44,12 @@ def leave_the_queue(server):
     with socket.create_connection((place.hostname, place.port), timeout=HANG_GUARD_S) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.sendall(head.encode() + body)
-        while server.client.get("/v1/status").json()["models"][0]["waiting"] != 1:
-            pass
-    while server.client.get("/v1/status").json()["models"][0]["waiting"]:
-        pass
+        wait_for_waiting(server, 1)
+    wait_for_waiting(server, 0)
+
+
+def wait_for_waiting(server, count):
+    eventually(lambda: server.client.get("/v1/status").json()["models"][0]["waiting"], count.__eq__, f"{count} waiting")
 
 
 def manage(server):
