@@ -282,7 +282,7 @@ def test_sessions_that_vanish_stall_or_never_read_free_their_slots_by_their_limi
         server.checkpoints["asr"].set("live.echo", "1")  # a sample is answered by far more bytes than it has
         for number in range(20):
             client = open_.enter_context(session(server))
-            if number % 10 == 9:
+            if number == 9:  # one is enough: megabytes of small events go into the kernel's buffers first
                 server.threads.submit(speak_and_never_read, client)
                 continue
             client.say(TENTH[:20])

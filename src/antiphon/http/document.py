@@ -103,6 +103,7 @@ def complete(app: FastAPI, rules: AccessRules) -> None:
 
 
 def _completed(document: Document, rules: AccessRules) -> Document:
+    """The draft, changed: FastAPI encoded it anew, so nothing in it is shared with a route or another application."""
     schemas: Document = document.setdefault("components", {}).setdefault("schemas", {})
     for path, method, operation in _operations(document):
         _name(operation, method, path)

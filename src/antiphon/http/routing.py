@@ -1,7 +1,6 @@
 """Routes whose endpoint reads its request itself: FastAPI documents them and otherwise keeps out of their way."""
 
 from collections.abc import Callable, Coroutine, Mapping
-from copy import deepcopy
 from typing import Any
 
 from fastapi import APIRouter
@@ -23,7 +22,7 @@ def get(
     def add(endpoint: Callable[..., Any]) -> Callable[..., Any]:
         # The document must not hold the same operation twice; the second route is for it alone, the first one serves.
         router.add_api_route(path, endpoint, methods=["GET", "HEAD"], include_in_schema=False)
-        router.add_api_route(path, endpoint, methods=["GET"], response_class=Response, openapi_extra=_own(extra))
+        router.add_api_route(path, endpoint, methods=["GET"], response_class=Response, openapi_extra=dict(extra))
         return endpoint
 
     return add
@@ -44,16 +43,11 @@ def post(
             methods=["POST"],
             response_class=Response,
             route_class_override=_PlainRoute,
-            openapi_extra=_own(extra),
+            openapi_extra=dict(extra),
         )
         return endpoint
 
     return add
-
-
-def _own(extra: Mapping[str, Any]) -> dict[str, Any]:  # OpenAPI's own type
-    """A copy: the document is changed while it is completed, and parts of it are shared by routes and applications."""
-    return deepcopy(dict(extra))
 
 
 class _PlainRoute(APIRoute):
