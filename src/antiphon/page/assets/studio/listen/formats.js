@@ -4,9 +4,10 @@ import { isAbort } from "../../base/api.js";
 import { h } from "../../base/dom.js";
 import { copyButton, Notice } from "../../parts/fields.js";
 import { saveFile, stemOf } from "../../parts/saving.js";
+import { Snippets } from "../snippets.js";
 import { paragraphsOf } from "./heard.js";
 import { subtitles } from "./listening.js";
-import { SUBTITLES } from "./requests.js";
+import { SUBTITLES, subtitleRequest } from "./requests.js";
 
 const LABELS = { text: "Text", srt: "SRT", vtt: "VTT", json: "JSON" };
 const ENDINGS = { text: "txt", srt: "srt", vtt: "vtt", json: "json" };
@@ -21,6 +22,7 @@ export class Formats extends HTMLElement {
   #status = h("p", { role: "status", class: "listen-status" });
   #notice = new Notice();
   #text = h("pre", { tabIndex: 0 });
+  #code = new Snippets();
   #panel = h("div", { class: "listen-format", hidden: true });
 
   constructor() {
@@ -34,6 +36,7 @@ export class Formats extends HTMLElement {
         save,
       ),
       this.#text,
+      this.#code,
     );
   }
 
@@ -41,7 +44,7 @@ export class Formats extends HTMLElement {
   show(entry) {
     this.#entry = entry;
     this.#texts = { text: textOf(entry.result.heard), json: JSON.stringify(entry.result.answer, null, 2) };
-    const names = ["text", ...SUBTITLES[entry.order.task], "json"];
+    const names = entry.order.task === "speakers" ? ["json"] : ["text", ...SUBTITLES[entry.order.task], "json"];
     this.#buttons = new Map(names.map((name) => [name, this.#button(name)]));
     const bar = h(
       "div",
@@ -73,6 +76,8 @@ export class Formats extends HTMLElement {
   #unfold(name) {
     this.#text.textContent = this.#texts[name];
     this.#text.setAttribute("aria-label", `The transcript as ${LABELS[name]}`);
+    this.#code.hidden = !SUBTITLES[this.#entry.order.task].includes(name);
+    if (!this.#code.hidden) this.#code.show(subtitleRequest(this.#entry.order, name));
     this.#panel.hidden = false;
   }
 

@@ -13,6 +13,7 @@ import { alignmentRequest, formOf, streamedRequest, subtitleRequest, timedReques
  * @property {import("./heard.js").Heard} heard
  * @property {Record<string, unknown>} answer The server's own, for who wants it as JSON.
  * @property {import("./requests.js").ShownRequest[]} requests What was asked.
+ * @property {Error} [error] Why it is not known who speaks, though that was asked.
  */
 
 /** The models that were found to tell no times of words: the public list of models does not say it. */
@@ -30,12 +31,11 @@ export async function listen(order, signal, tell) {
   const result = await RUNS[order.task](order, signal, tell);
   if (!order.diarizer || order.task === "speakers" || order.task === "align") return result;
   tell({ step: `Telling speakers apart with ${order.diarizer}…` });
-  const who = await tellApart(order.file, order.diarizer, signal);
-  return {
-    heard: { ...result.heard, turns: who.heard.turns },
-    answer: { ...result.answer, speaker_turns: who.answer.speaker_turns, sample_rate: who.answer.sample_rate },
-    requests: [...result.requests, ...who.requests],
-  };
+  try {
+    return joined(result, await tellApart(order.file, order.diarizer, signal));
+  } catch (error) {
+    return { ...result, error }; // what was heard is not lost with it
+  }
 }
 
 /**
@@ -62,6 +62,15 @@ const RUNS = {
   align,
   speakers: ({ file, model }, signal) => tellApart(file, model, signal),
 };
+
+function joined(said, who) {
+  const { speaker_turns, sample_rate } = who.answer;
+  return {
+    heard: { ...said.heard, turns: who.heard.turns },
+    answer: { ...said.answer, speaker_turns, sample_rate },
+    requests: [...said.requests, ...who.requests],
+  };
+}
 
 async function transcribe(order, signal) {
   const tellsWords = order.task === "transcribe" && !wordless.has(order.model);

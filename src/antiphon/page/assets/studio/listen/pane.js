@@ -77,15 +77,21 @@ export class ListenPane extends HTMLElement {
     this.#label();
     try {
       const result = await listen(order, this.#running.signal, (progress) => this.#show(progress));
-      this.#status.textContent = "Done.";
       this.#history.add({ order, result, label, at: new Date() });
+      this.#conclude(result.error ?? null);
     } catch (error) {
-      this.#status.textContent = isAbort(error) ? "Cancelled." : "";
-      if (!isAbort(error)) this.#notice.show(error);
+      this.#conclude(error);
     }
     this.#running = null;
     this.#text.hidden = true;
     this.#label();
+  }
+
+  #conclude(error) {
+    const isCancelled = isAbort(error);
+    if (!isCancelled) this.#notice.show(error);
+    if (isCancelled) this.#status.textContent = "Cancelled.";
+    else this.#status.textContent = error ? "" : "Done.";
   }
 
   #show({ step, text, until, duration }) {
