@@ -210,7 +210,7 @@ def test_a_result_fills_the_form_in_again_and_goes_when_it_is_told(page, form, s
     form.get_by_label("Voice").select_option("calm")
     form.get_by_label("Speed", exact=True).fill("1.5")
     form.get_by_label("Seed").fill("7")
-    form.get_by_text("More").click()
+    form.get_by_text("More", exact=True).click()
     form.get_by_label("Options of the engine").fill('{"noise_w": 0}')
     speak("Once.", "joe")
     expect(spoken).to_have_attribute("data-state", "whole")
@@ -256,7 +256,7 @@ def test_the_form_offers_what_the_model_has(page, form):
 
 
 def test_options_that_are_no_object_are_not_sent(page, form, speak):
-    form.get_by_text("More").click()
+    form.get_by_text("More", exact=True).click()
     form.get_by_label("Options of the engine").fill("[1]")
 
     speak("No.")
@@ -278,6 +278,7 @@ def test_the_code_of_a_result_gives_the_bytes_that_were_saved(page, speak, form,
     curl = spoken.get_by_role("tabpanel").locator("pre").inner_text()
     spoken.get_by_role("tab", name="Python").click()
     python = spoken.get_by_role("tabpanel").locator("pre").inner_text()
+    page.emulate_media(color_scheme="dark")
     assert grave_faults(page) == []
 
     for command in (["bash", "-c", curl], [sys.executable, "-c", python]):

@@ -116,7 +116,7 @@ export class SpeakForm extends HTMLElement {
       field("Language", this.#language),
       speed,
       field("Seed", this.#seed),
-      field("File format", this.#format),
+      field("File format", this.#format, "A compressed one is spoken anew when it is saved."),
     ];
   }
 

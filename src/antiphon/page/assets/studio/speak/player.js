@@ -52,7 +52,7 @@ export class Player extends EventTarget {
     heard?.pause();
     heard = this;
     this.#context = new AudioContext({ sampleRate: this.#recording.rate, latencyHint: "playback" });
-    this.#context.resume(); // some browsers begin asleep
+    this.#context.resume().catch(() => {}); // some browsers begin asleep; one that is closed meanwhile says so here
     this.#playFrom(this.#isAtEnd(this.#rest) ? 0 : this.#rest);
     this.dispatchEvent(new Event("change"));
   }

@@ -106,19 +106,21 @@ export class Spoken extends HTMLElement {
     this.#waveform.addEventListener("seek", ({ detail }) => this.#player.seek(detail));
     this.#player.addEventListener("time", () => this.#updateTime());
     this.#player.addEventListener("change", () => this.#update());
-    this.#utterance.addEventListener("end", () => this.#update());
+    this.#utterance.addEventListener("end", () => {
+      this.#update();
+      this.#notice.show(this.#utterance.error);
+    });
   }
 
   #update() {
-    const { state, error } = this.#utterance;
+    const { state } = this.#utterance;
     const verb = this.#player.isPlaying ? "Pause" : "Play";
     this.dataset.state = state;
     this.#play.replaceChildren(icon(SHAPES[verb.toLowerCase()]));
     this.#play.setAttribute("aria-label", `${verb} speech ${this.#number}`);
     this.#facts.textContent = told(this.#utterance);
     this.#download.hidden = state === "speaking";
-    this.#download.textContent = `Download ${this.#format()}`;
-    if (error) this.#notice.show(error);
+    this.#download.textContent = this.#fetching ? "Making the file…" : `Download ${this.#format()}`;
     this.#updateTime();
   }
 
@@ -141,7 +143,7 @@ export class Spoken extends HTMLElement {
   async #save() {
     if (this.#fetching) return;
     this.#fetching = new AbortController();
-    this.#download.textContent = "Making the file…";
+    this.#update();
     this.#notice.show(this.#utterance.error);
     try {
       this.#offer(await this.#file(this.#fetching.signal));
@@ -149,7 +151,7 @@ export class Spoken extends HTMLElement {
       if (!isAbort(error)) this.#notice.show(error);
     } finally {
       this.#fetching = null;
-      this.#download.textContent = `Download ${this.#format()}`;
+      this.#update();
     }
   }
 
