@@ -30,6 +30,8 @@ RECORD_WHAT_IS_PLAYED = """() => {
     window.played.push({ when, samples: Array.from(this.buffer.getChannelData(0)), rate: this.context.sampleRate });
     start.call(this, when);
   };
+  window.revoked = [];
+  URL.revokeObjectURL = (url) => window.revoked.push(url);
 }"""
 
 
@@ -203,6 +205,8 @@ def test_a_file_that_cannot_be_made_shows_the_reason_and_the_next_can(page, chec
 
     assert saved(page, spoken)[1]
     expect(spoken.get_by_role("alert")).to_be_hidden()
+    spoken.get_by_role("button", name="Remove").click()
+    assert len(page.evaluate("() => window.revoked")) == 1
 
 
 def test_a_result_fills_the_form_in_again_and_goes_when_it_is_told(page, form, speak, spoken):
@@ -338,3 +342,36 @@ def test_a_long_recording_is_kept_in_blocks_and_read_across_them(page):
         isReadWhileGrowing: growing[1].every((value, n) => value === right[n]),
       };
     }""") == {"frames": 650_000, "isSame": True, "isRead": True, "isRightRead": True, "isReadWhileGrowing": True}
+
+
+def test_a_long_recording_is_handed_to_the_browser_a_few_seconds_ahead_from_wherever_it_is_played(page):
+    ahead, first, again = page.evaluate("""async () => {
+      const { Recording } = await import("/page/studio/speak/recording.js");
+      const { Player } = await import("/page/studio/speak/player.js");
+      const recording = new Recording({ rate: 8000, channels: 1 });
+      for (let second = 0; second < 60; second += 1) {
+        recording.append(new Uint8Array(new Int16Array(8000).fill(256 * second).buffer));
+      }
+      recording.finish();
+      const player = new Player(recording);
+      const seconds = () => window.played.splice(0).map(({ samples }) => 128 * samples[0]);
+      const handed = () => new Promise((resolve) => player.addEventListener("time", resolve, { once: true }));
+      player.play();
+      await handed();
+      const ahead = seconds();
+      player.seek(40);
+      await handed();
+      await handed();
+      const [first] = seconds();
+      player.pause();
+      player.play();
+      await handed();
+      const [again] = seconds();
+      player.pause();
+      return [ahead, first, again];
+    }""")
+
+    assert ahead == list(range(len(ahead)))
+    assert 4 <= len(ahead) < 30  # four seconds and what went by meanwhile, of sixty
+    assert first == 40
+    assert 40 <= again < 60
