@@ -242,3 +242,16 @@ def test_what_only_managers_may_do_is_there_with_their_key_and_goes_with_it(brow
             expect(view.page.get_by_role("checkbox", name="Select m")).to_have_count(count)
             for name in MANAGEMENT:
                 expect(view.button(name)).to_have_count(count)
+
+
+def test_without_parallel_jobs_there_are_no_slots_to_choose(browser, tmp_path):
+    server = start_server(tmp_path, CONFIGURATIONS["serial"], slots=1, isolation="thread", models={"m": {}})
+    with models_view(browser, server.process.url) as view:
+        view.button("Load… m").click()
+        view.confirm("Load")
+        expect(view.card("m")).to_have_attribute("data-state", "ready")
+        expect(view.button("Slots… m")).to_have_count(0)
+        view.button("Register a model…").click()
+        expect(view.dialog.get_by_label("Family")).to_be_visible()
+        expect(view.dialog.get_by_label("Slots")).to_have_count(0)
+    server.close()

@@ -24,6 +24,7 @@ const SETTLED_MS = 250; // after the last key before what is written is asked ab
  * @param {Plan} plan
  */
 export function openPlan(plan) {
+  if (document.querySelector("dialog[open]")) return; // a second click, while the first one asked the server
   const dialog = new PlanDialog(plan).element;
   document.body.append(dialog);
   dialog.addEventListener("close", () => dialog.remove());
@@ -45,7 +46,7 @@ class PlanDialog {
     const close = h("button", { type: "button", onclick: () => this.element.close() }, "Cancel");
     this.element = h(
       "dialog",
-      { class: "plan-dialog", "aria-labelledby": title.id, onclose: () => this.#asking.abort() },
+      { class: "plan-dialog", "aria-labelledby": title.id, onclose: () => this.#forget() },
       h(
         "form",
         { method: "dialog", onsubmit: () => plan.start(plan.body()), oninput: () => this.#changed() },
@@ -64,6 +65,11 @@ class PlanDialog {
     this.#confirm.disabled = true;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#ask(), SETTLED_MS);
+  }
+
+  #forget() {
+    clearTimeout(this.#timer);
+    this.#asking.abort();
   }
 
   async #ask() {

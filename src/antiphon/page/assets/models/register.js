@@ -30,7 +30,7 @@ class Registration {
   #family = h("input", { required: true, autocomplete: "off", spellcheck: false });
   #task = choice(TASKS.map((task) => [task]));
   #mode = choice(MODES.map((mode) => [mode]));
-  #slots = h("input", { type: "number", min: 1, max: 16, value: 1, required: true });
+  #slots = h("input", { type: "number", min: 1, max: 16, placeholder: "1" });
   #aliases = h("input", { autocomplete: "off", spellcheck: false });
   #taken = h("p", { class: "model-error", role: "status", hidden: true });
 
@@ -72,11 +72,12 @@ class Registration {
     const [id, path, family] = [this.#id, this.#path, this.#family].map((input) => input.value.trim());
     if (!(id && path && family && this.#slots.validity.valid)) return null;
     const aliases = this.#aliases.value.split(",").map((name) => name.trim());
-    const slots = this.#hasSlots ? { slots: this.#slots.valueAsNumber } : {};
+    const slots = this.#slots.value ? { slots: this.#slots.valueAsNumber } : {};
     const known = { id, path, family, task: this.#task.value, mode: this.#mode.value };
     return { ...known, ...slots, aliases: aliases.filter(Boolean) };
   }
 
+  /** Whether the server may have slots to choose: without --parallel-jobs it refuses to be told of them. */
   get #hasSlots() {
     return this.#feed.models.length === 0 || this.#feed.models.some((model) => "slots" in model);
   }

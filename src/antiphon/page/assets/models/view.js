@@ -28,18 +28,24 @@ export class ModelsView extends HTMLElement {
       { id: "packages", label: "Packages", panel: this.#packages.element },
     ]);
     this.append(h("h1", {}, "Models"), operations.element, this.#tabs);
+    // Others install packages, too: what is shown is as it was when it was last looked at.
+    for (const type of ["click", "keydown"]) {
+      this.#tabs
+        .querySelector('[role="tablist"]')
+        .addEventListener(type, () => this.#mayManage && this.#packages.refresh());
+    }
     feed.addEventListener("models", () => this.#permit());
     this.#permit();
   }
 
   /** Show what may be done, and no more: a key may be exchanged at any time. */
   #permit() {
-    const mayManage = this.#feed.mayManage;
+    const [before, mayManage] = [this.#mayManage, this.#feed.mayManage];
     const list = this.#tabs.querySelector('[role="tablist"]');
+    this.#mayManage = mayManage;
     list.hidden = !mayManage;
     if (!mayManage) list.querySelector('[role="tab"]').click();
-    else if (!this.#mayManage) this.#packages.refresh();
-    this.#mayManage = mayManage;
+    else if (!before) this.#packages.refresh();
   }
 }
 
