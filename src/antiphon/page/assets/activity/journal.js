@@ -10,12 +10,12 @@ import { copyButton, field } from "../parts/fields.js";
 import { KINDS, kindsOf, requestsOf, told } from "./words.js";
 
 /** How many rows there are at first, and how many more each time that older ones are asked for. */
-export const ROWS = 200;
+export const ROWS = 100;
 
 /** How many rows there are at most. */
 export const MOST_ROWS = 1000;
 
-const DRAW_EVERY_MS = 100;
+const DRAW_EVERY_MS = 250;
 
 export class Journal extends HTMLElement {
   #kept;

@@ -77,8 +77,7 @@ export class ActivityView extends HTMLElement {
 
   #listen() {
     const { feed } = this;
-    if (feed.status) this.ledger.compare(feed.status);
-    for (const entry of feed.entries) this.#count(entry);
+    this.#countEarlier();
     feed.addEventListener("entry", ({ detail }) => {
       this.#count(detail);
       this.journal.take(detail);
@@ -91,6 +90,15 @@ export class ActivityView extends HTMLElement {
     feed.addEventListener("connection", () => this.#noteConnection());
     setInterval(() => this.#draw(), TIME_PASSES_MS);
     this.#noteConnection();
+  }
+
+  /** Count what came before this view was first shown. The status is of the run of the server that the last entries are of. */
+  #countEarlier() {
+    const { entries, status } = this.feed;
+    const afterGap = entries.findLastIndex(({ type }) => type === "gap") + 1;
+    for (const entry of entries.slice(0, afterGap)) this.#count(entry);
+    if (status) this.ledger.compare(status);
+    for (const entry of entries.slice(afterGap)) this.#count(entry);
   }
 
   #count(entry) {
