@@ -1,1 +1,1 @@
-"""The web page: plain files that a browser runs as they are (ADR 12), and how they are found."""
+"""The web page: plain files that a browser runs as they are (ADR 13), and how they are found."""
