@@ -6,6 +6,7 @@ import { Feed } from "./base/feed.js";
 import { ModelsView } from "./models/view.js";
 import { connectionBanner } from "./shell/connection.js";
 import { keyButton } from "./shell/key.js";
+import { replicaSelect } from "./shell/replica.js";
 import { themeButton } from "./shell/theme.js";
 import { StudioView } from "./studio/view.js";
 
@@ -41,7 +42,7 @@ function show(name) {
 for (const [name, title] of Object.entries(TITLES)) {
   nav.append(h("a", { href: `#/${name}`, "data-view": name }, title));
 }
-document.querySelector(".shell-tools").append(keyButton(feed), themeButton());
+document.querySelector(".shell-tools").append(replicaSelect(feed), keyButton(feed), themeButton());
 document.querySelector("header").after(connectionBanner(feed));
 
 addEventListener("hashchange", () => {

@@ -3,7 +3,7 @@
  * lost. It shows nothing.
  *
  * Events: `connection` when `connection` changed, `status` when `status` was read, `models` when `models` or `mayManage`
- * changed, and `entry`, with the entry as its `detail`, for each entry of the journal.
+ * changed, `replicas` when those of a server that is scaled out, or the one that is followed, changed, and `entry`, with the entry as its `detail`, for each entry of the journal.
  */
 
 import { call, callJson, eventsOf } from "./api.js";
@@ -27,6 +27,9 @@ export class Feed extends EventTarget {
   /** The models as `/v1/models` lists them, without the entries of aliases. */
   models = [];
   mayManage = false;
+  /** The replicas of a server that is scaled out, by name, and which of them is followed; none and "" of any other. */
+  replicas = [];
+  replica = "";
   /** The last entries of the journal, oldest first; those that tell of a gap are among them. */
   entries = [];
 
@@ -49,6 +52,12 @@ export class Feed extends EventTarget {
     this.#isHurried = true;
     this.#reading?.abort(new Error("The page connects again."));
     this.#wake();
+  }
+
+  /** Follow another replica from now on. */
+  followReplica(name) {
+    this.replica = name;
+    this.retry();
   }
 
   /** Read the status again soon: something was done that changes it. */
@@ -88,13 +97,22 @@ export class Feed extends EventTarget {
   }
 
   async #readAll() {
+    await this.#findReplica();
     const [, , mayManage] = await Promise.all([this.#readStatus(), this.refreshModels(), askManagement()]);
     this.mayManage = mayManage;
     this.#tell("models");
   }
 
+  /** Each replica has a journal and a status of its own; the front's are no moment that could be followed. */
+  async #findReplica() {
+    const { replicas = [] } = await callJson("v1/status");
+    this.replicas = replicas.filter((replica) => replica.answers).map((replica) => replica.name);
+    if (!this.replicas.includes(this.replica)) this.replica = this.replicas[0] ?? "";
+    this.#tell("replicas");
+  }
+
   async #readStatus() {
-    const status = await callJson("v1/status");
+    const status = await callJson("v1/status", { query: { replica: this.replica } });
     this.status = status;
     this.statusAt = performance.now();
     this.#tell("status");
@@ -103,7 +121,7 @@ export class Feed extends EventTarget {
   async #follow(opened) {
     const after = this.#lastId ?? earlier(this.status.last_event_id, KEPT_ENTRIES);
     const reading = this.#reading;
-    const response = await call("v1/events", { query: { after }, signal: reading.signal });
+    const response = await call("v1/events", { query: { after, replica: this.replica }, signal: reading.signal });
     opened();
     this.#become("live", null);
     let guard = 0;
