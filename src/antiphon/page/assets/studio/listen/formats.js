@@ -43,7 +43,6 @@ export class Formats extends HTMLElement {
   /** @param {import("./result_view.js").Entry} entry */
   show(entry) {
     this.#entry = entry;
-    this.#texts = { text: textOf(entry.result.heard), json: JSON.stringify(entry.result.answer, null, 2) };
     const names = entry.order.task === "speakers" ? ["json"] : ["text", ...SUBTITLES[entry.order.task], "json"];
     this.#buttons = new Map(names.map((name) => [name, this.#button(name)]));
     const bar = h(
@@ -82,12 +81,15 @@ export class Formats extends HTMLElement {
   }
 
   async #has(name) {
+    const { order, result } = this.#entry;
+    if (name === "text") this.#texts.text ??= textOf(result.heard);
+    if (name === "json") this.#texts.json ??= JSON.stringify(result.answer, null, 2);
     if (name in this.#texts) return true;
     const asked = new AbortController();
     this.#asked = asked;
     this.#status.textContent = `The server writes ${LABELS[name]}…`;
     try {
-      this.#texts[name] = await subtitles(this.#entry.order, name, asked.signal);
+      this.#texts[name] = await subtitles(order, name, asked.signal);
       return true;
     } catch (error) {
       if (!isAbort(error)) this.#notice.show(error);

@@ -68,9 +68,14 @@ export class Options extends HTMLElement {
     };
   }
 
-  /** What captions of this recording, or of one that is yet to be made, are asked with. */
-  captionOrder(file = null) {
-    const order = { file, model: this.#asr.value, language: this.#language.value.trim(), prompt: this.#prompt.value };
+  /** What captions are asked with: an order for a recording that is yet to be made. */
+  captionOrder() {
+    const order = {
+      file: null,
+      model: this.#asr.value,
+      language: this.#language.value.trim(),
+      prompt: this.#prompt.value,
+    };
     return { ...order, task: "transcribe", text: "", diarizer: "", isStreamed: false };
   }
 

@@ -95,7 +95,7 @@ export class ListenPane extends HTMLElement {
   }
 
   #show({ step, text, until, duration }) {
-    this.#status.textContent = step;
+    if (this.#status.textContent !== step) this.#status.textContent = step; // else it is read out with each piece
     if (text !== undefined) {
       this.#text.hidden = false;
       this.#text.textContent = text;
