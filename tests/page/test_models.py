@@ -56,6 +56,22 @@ def queue_up(model, *operations):
         model.wait_queue(*operations[: index + 1])
 
 
+def test_no_state_of_the_view_has_a_grave_fault_of_accessibility(view, server, model):
+    run_held(model, "a", "b")
+    queue_up(model, "infer", "unload", "infer")
+    broken = server.new_model(loaded=False)
+    broken.checkpoint.fail("load")
+    broken.infer("x").result()
+    expect(view.waiters(model)).to_have_count(3)
+    expect(view.card(broken)).to_contain_text("Last error")
+    assert grave_faults(view.page) == []
+    view.page.emulate_media(color_scheme="dark")
+    assert grave_faults(view.page) == []
+    view.button(f"Slots… {model.id}").click()
+    expect(view.dialog.locator("dd").first).to_be_visible()
+    assert grave_faults(view.page) == []
+
+
 def test_a_running_slot_shows_what_runs_and_for_how_long(view, model):
     run_held(model, "x")
 
@@ -205,22 +221,6 @@ def test_the_keyboard_alone_unloads_a_model(view, model):
 
     expect(view.card(model)).to_have_attribute("data-state", "unloaded")
     expect(view.button(f"Load… {model.id}")).to_be_focused()
-
-
-def test_no_state_of_the_view_has_a_grave_fault_of_accessibility(view, server, model):
-    run_held(model, "a", "b")
-    queue_up(model, "infer", "unload", "infer")
-    broken = server.new_model(loaded=False)
-    broken.checkpoint.fail("load")
-    broken.infer("x").result()
-    expect(view.waiters(model)).to_have_count(3)
-    expect(view.card(broken)).to_contain_text("Last error")
-    assert grave_faults(view.page) == []
-    view.page.emulate_media(color_scheme="dark")
-    assert grave_faults(view.page) == []
-    view.button(f"Slots… {model.id}").click()
-    expect(view.dialog.locator("dd").first).to_be_visible()
-    assert grave_faults(view.page) == []
 
 
 def test_what_only_managers_may_do_is_there_with_their_key_and_goes_with_it(browser, tmp_path):
