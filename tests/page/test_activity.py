@@ -214,6 +214,12 @@ def test_the_keyboard_reads_a_chart_and_its_table(browser, server):
         page.keyboard.press("Escape")
         expect(page.locator(".chart-when").first).to_have_text("now")
 
+        box = slider.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
+        expect(page.locator(".chart-when").first).to_contain_text("at ")
+        page.mouse.move(0, 0)
+        expect(page.locator(".chart-when").first).to_have_text("now")
+
         page.get_by_role("button", name="Show as table").first.focus()
         page.keyboard.press("Enter")
         table = page.get_by_role("region", name="Running and waiting, as a table")
@@ -246,6 +252,8 @@ def test_a_lost_connection_leaves_what_is_there_and_another_run_is_a_gap(browser
             old.process.stop()
             expect(tile(page, "connection")).to_have_text("Lost")
             expect(rows(page, has_text="the server is stopping")).not_to_have_count(0)
+            expect(tile(page, "running", "note")).to_have_text("when last heard")
+            expect(page.locator(".chart-key", has_text="Running")).to_have_text("Running ?")
             expect(page.locator(".chart-blank").first).to_have_attribute("d", re_ending("Z"))
             with controlled_server(tmp_path / "b", parallel=True, port=port) as new:
                 expect(tile(page, "connection")).to_have_text("Live")

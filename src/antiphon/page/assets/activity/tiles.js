@@ -34,8 +34,12 @@ export class Tiles extends HTMLElement {
   /** @param {Numbers} numbers */
   show({ levels, slots, summary, minutes, connection }) {
     const { finished, refused, left, reasons, evicted, died, load_failed: failed } = summary;
-    this.#set("running", levels?.active ?? "-", `of ${plural(slots, "slot")}`);
-    this.#set("waiting", levels?.waiting ?? "-", "for a slot");
+    this.#set(
+      "running",
+      levels?.active ?? "-",
+      connection === "live" ? `of ${plural(slots, "slot")}` : "when last heard",
+    );
+    this.#set("waiting", levels?.waiting ?? "-", connection === "live" ? "for a slot" : "when last heard");
     this.#set(
       "rate",
       rate((finished + refused + left) / minutes),

@@ -4,7 +4,7 @@
  */
 
 import { h } from "../base/dom.js";
-import { clockTime } from "../base/format.js";
+import { clockTime, fineTime } from "../base/format.js";
 import { drawnWhileShown } from "../parts/drawing.js";
 import { choice, field } from "../parts/fields.js";
 import { modelSelect } from "../parts/models_of.js";
@@ -130,11 +130,20 @@ export class ActivityView extends HTMLElement {
       minutes: Math.max(LEAST_S, to - Math.max(from, ledger.knownSince ?? from)) / 60,
       connection: this.feed.connection,
     });
-    const steps = ledger.steps(from, to, model, MOST_STEPS);
-    this.levels.show({ from, to, rows: steps.map((step) => startingAt(step, from)), blanks: this.#blanks(steps, to) });
+    this.#showCharts(from, to, model);
+  }
+
+  #showCharts(from, to, model) {
+    const steps = this.ledger.steps(from, to, model, MOST_STEPS).map((step) => startingAt(step, from));
+    if (this.#lostAt !== null)
+      steps.push({ time: Math.max(from, this.#lostAt), active: 0, waiting: 0, isKnown: false });
+    const blanks = steps.flatMap((step, at) => (step.isKnown ? [] : [[step.time, steps[at + 1]?.time ?? to]]));
+    this.levels.show({ from, to, rows: steps, blanks });
     const interval = timeStep(to - from, MOST_BARS);
-    const rows = ledger.outcomes.bars(from, to, interval, model).map((bar) => ({ ...bar, interval }));
-    this.ends.show({ from, to, rows, blanks: this.#blanks(steps, to) });
+    const rows = this.ledger.outcomes
+      .bars(from, to, interval, model)
+      .map((bar) => known({ ...bar, interval }, blanks, to));
+    this.ends.show({ from, to, rows, blanks });
   }
 
   #showKnown(from) {
@@ -147,18 +156,18 @@ export class ActivityView extends HTMLElement {
     const models = (this.feed.status?.models ?? []).filter(({ id }) => !model || id === model);
     return models.reduce((sum, { slots }) => sum + slots, 0);
   }
-
-  /** The spans of which nothing is known: gaps of the journal, and the time since the connection was lost. */
-  #blanks(steps, to) {
-    const gaps = steps.flatMap((step, at) => (step.isKnown ? [] : [[step.time, steps[at + 1]?.time ?? to]]));
-    return this.#lostAt === null || this.feed.status === null ? gaps : [...gaps, [this.#lostAt, to]];
-  }
 }
 
 customElements.define("antiphon-activity", ActivityView);
 
 function startingAt(step, from) {
   return step.time < from ? { ...step, time: from } : step;
+}
+
+/** A bar that says where it is not known, because all of it is in a gap. */
+function known(bar, blanks, to) {
+  const end = Math.min(bar.time + bar.interval, to);
+  return blanks.some((blank) => blank[0] <= bar.time && end <= blank[1]) ? { ...bar, isKnown: false } : bar;
 }
 
 function levelsChart() {
@@ -176,6 +185,7 @@ function levelsChart() {
       { name: "waiting", label: "Waiting", shapes: { line: (rows, scales) => stepLine(rows, "waiting", scales) } },
     ],
     top: ({ active, waiting }) => Math.max(active, waiting),
+    span: ({ time }) => fineTime(time),
   });
 }
 

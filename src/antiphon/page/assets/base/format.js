@@ -1,6 +1,12 @@
 /** Numbers as people read them. It knows units, and nothing that has them. */
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+const FINE = new Intl.DateTimeFormat(undefined, {
+  hour: "numeric",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 2,
+});
 
 /** @param {number | null} count Bytes. */
 export function bytes(count) {
@@ -35,6 +41,11 @@ export function place(seconds) {
 /** @param {number} time Seconds since 1970, as the reader's clock shows it. */
 export function clockTime(time) {
   return new Date(1000 * time).toLocaleTimeString();
+}
+
+/** @param {number} time As `clockTime`, to a hundredth of a second. */
+export function fineTime(time) {
+  return FINE.format(1000 * time);
 }
 
 function two(value) {
