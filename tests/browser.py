@@ -1,4 +1,6 @@
-"""A real Chromium for the tests of the page. It knows where Debian has it, and nothing of what it is shown."""
+"""A real Chromium for the tests of the page. It knows where Debian has it, and nothing of what it is shown.
+
+Never wait with `wait_for_function`: the policy of the page forbids it to look a second time."""
 
 import shutil
 from collections.abc import Iterator, Sequence

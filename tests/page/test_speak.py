@@ -15,6 +15,7 @@ from accessibility import grave_faults
 from antiphon.packages import default_models_root
 from antiphon.testing import ControlledCheckpoint
 from browser import visit
+from conformance_client import eventually
 from controlled_server import SPEECH
 from server_process import HANG_GUARD_S, running_server
 
@@ -128,7 +129,7 @@ def test_the_first_piece_is_heard_while_the_engine_is_at_work_on_the_second(page
     with checkpoint.held("stream"):
         speak("Held.")
         expect(spoken.get_by_role("button", name="Pause")).to_be_visible()
-        page.wait_for_function("window.played.length === 1")
+        eventually(lambda: page.evaluate("window.played.length"), lambda it: it == 1, "the first piece")
         assert len(heard(page)[0]) == 2 * THIRD
         expect(spoken).to_have_attribute("data-state", "speaking")
         expect(spoken.get_by_role("button", name="Download")).to_be_hidden()
@@ -163,7 +164,7 @@ def test_an_answer_that_breaks_off_is_shown_as_cut_and_what_there_is_can_be_hear
 
     expect(spoken.get_by_role("alert")).to_contain_text("The answer broke off before its end.")
     spoken.get_by_role("button", name="Play").click()
-    page.wait_for_function("window.played.length >= 2")
+    eventually(lambda: page.evaluate("window.played.length"), lambda it: it >= 2, "the second piece")
     with wave.open(io.BytesIO(saved(page, spoken)[1])) as file:
         assert file.getnframes() == THIRD
     assert grave_faults(page) == []
@@ -325,7 +326,7 @@ def test_one_result_is_heard_at_a_time(page, speak):
 
 def test_a_long_recording_is_kept_in_blocks_and_read_across_them(page):
     assert page.evaluate("""async () => {
-      const { Recording } = await import("/page/studio/speak/recording.js");
+      const { Recording } = await import("/page/studio/recording.js");
       const recording = new Recording({ rate: 8000, channels: 2 });
       const all = new Int16Array(1_300_000).map((_, n) => (n * 7) % 30_011);
       const bytes = new Uint8Array(all.buffer);
@@ -346,7 +347,7 @@ def test_a_long_recording_is_kept_in_blocks_and_read_across_them(page):
 
 def test_a_long_recording_is_handed_to_the_browser_a_few_seconds_ahead_from_wherever_it_is_played(page):
     ahead, first, again = page.evaluate("""async () => {
-      const { Recording } = await import("/page/studio/speak/recording.js");
+      const { Recording } = await import("/page/studio/recording.js");
       const { Player } = await import("/page/studio/speak/player.js");
       const recording = new Recording({ rate: 8000, channels: 1 });
       for (let second = 0; second < 60; second += 1) {

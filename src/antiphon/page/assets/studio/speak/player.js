@@ -29,7 +29,7 @@ export class Player extends EventTarget {
   /** Counts the beginnings: a piece that was read for an earlier one is not played. */
   #turn = 0;
 
-  /** @param {import("./recording.js").Recording} recording */
+  /** @param {import("../recording.js").Recording} recording */
   constructor(recording) {
     super();
     this.#recording = recording;

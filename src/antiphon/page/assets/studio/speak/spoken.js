@@ -4,11 +4,12 @@ import { call, isAbort } from "../../base/api.js";
 import { h, svg } from "../../base/dom.js";
 import { bytes, duration, place } from "../../base/format.js";
 import { Notice } from "../../parts/fields.js";
+import { saveFile } from "../../parts/saving.js";
+import { floatsOf } from "../samples.js";
 import { Snippets } from "../snippets.js";
 import { Waveform } from "../waveform.js";
 import { shownRequest } from "./form.js";
 import { Player } from "./player.js";
-import { floatsOf } from "./stream.js";
 
 /** How much of a text is shown; the form has all of it again. Units: characters. */
 const SHOWN_CHARACTERS = 300;
@@ -27,7 +28,6 @@ export class Spoken extends HTMLElement {
   #download = h("button", { type: "button", class: "quiet", onclick: () => this.#save() });
   #notice = new Notice();
   #fetching = null;
-  #url = null;
 
   /**
    * @param {number} number Which one it is, from 1.
@@ -66,7 +66,6 @@ export class Spoken extends HTMLElement {
     this.#utterance.stop();
     this.#player.pause();
     this.#fetching?.abort();
-    if (this.#url) URL.revokeObjectURL(this.#url);
   }
 
   #build() {
@@ -146,7 +145,7 @@ export class Spoken extends HTMLElement {
     this.#update();
     this.#notice.show(this.#utterance.error);
     try {
-      this.#offer(await this.#file(this.#fetching.signal));
+      saveFile(`speech-${this.#number}.${this.#format()}`, await this.#file(this.#fetching.signal));
     } catch (error) {
       if (!isAbort(error)) this.#notice.show(error);
     } finally {
@@ -162,12 +161,6 @@ export class Spoken extends HTMLElement {
     if (format === "wav") return recording.wav();
     if (format === "pcm") return recording.pcm();
     return (await call("v1/audio/speech", { json: this.body, signal })).blob();
-  }
-
-  #offer(file) {
-    if (this.#url) URL.revokeObjectURL(this.#url);
-    this.#url = URL.createObjectURL(file);
-    h("a", { href: this.#url, download: `speech-${this.#number}.${this.#format()}` }).click();
   }
 }
 

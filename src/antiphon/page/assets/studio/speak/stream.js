@@ -7,10 +7,9 @@
  */
 
 import { ApiError, call, isAbort } from "../../base/api.js";
+import { SAMPLE_BYTES } from "../samples.js";
 
 const HEADER_BYTES = 44;
-/** Bytes of a sample: all that the server makes is 16-bit. */
-export const SAMPLE_BYTES = 2;
 
 /**
  * Begin to have a text spoken.
@@ -32,15 +31,6 @@ export async function openSpeech(body, signal) {
   const timing = serverTiming(response.headers.get("server-timing") ?? "");
   const pieces = wholeFrames(rest, bytes, channels * SAMPLE_BYTES);
   return { rate, channels, queueMs: timing.queue, loadMs: timing.load, pieces };
-}
-
-/** The samples of a piece, one array a channel, from -1 to 1. */
-export function floatsOf(piece, channels) {
-  const samples = new Int16Array(piece.slice().buffer); // every machine that has a browser is little-endian
-  const arrays = Array.from({ length: channels }, () => new Float32Array(samples.length / channels));
-  for (let at = 0; at < samples.length; at += 1)
-    arrays[at % channels][Math.floor(at / channels)] = samples[at] / 32_768;
-  return arrays;
 }
 
 async function* bytesOf(response) {

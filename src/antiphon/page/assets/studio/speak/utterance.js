@@ -1,7 +1,7 @@
 /** One text that is being spoken, or was: its request, its recording, its times. It shows nothing. */
 
 import { ApiError, isAbort } from "../../base/api.js";
-import { Recording } from "./recording.js";
+import { Recording } from "../recording.js";
 import { openSpeech } from "./stream.js";
 
 /** It tells of its first sound with a `begin` event, and of its end with an `end` event if it had begun. */

@@ -1,6 +1,6 @@
 /** Samples that come in pieces, kept where the browser may put them on a disk. It knows where none of them comes from. */
 
-import { floatsOf, SAMPLE_BYTES } from "./stream.js";
+import { floatsOf, SAMPLE_BYTES } from "./samples.js";
 
 /** What is kept as an array; what is before it is a Blob, which a browser need not hold in memory. */
 const BLOCK_BYTES = 1024 * 1024;
