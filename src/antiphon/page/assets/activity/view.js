@@ -33,6 +33,7 @@ const LEAST_S = 60; // of "all that is kept": a shorter history is drawn on so w
 export class ActivityView extends HTMLElement {
   #clock = new ServerClock();
   #lostAt = null;
+  #draw = () => {};
 
   constructor(feed) {
     super();
@@ -44,12 +45,10 @@ export class ActivityView extends HTMLElement {
     this.#listen();
   }
 
-  #draw = () => {};
-
   #build() {
     this.model = modelSelect(this.feed, TASKS, "All models");
     this.model.addEventListener("change", () => this.#chooseModel());
-    this.span = choice(WINDOWS, { value: FIRST_WINDOW, onchange: () => this.#draw() });
+    this.span = choice(WINDOWS, { onchange: () => this.#draw() });
     this.span.value = FIRST_WINDOW;
     this.known = h("p", { class: "activity-known" });
     this.tiles = new Tiles();
