@@ -17,6 +17,13 @@ def admin_keys() -> Sequence[str]:
     return _listed(ADMIN_KEYS_VARIABLE)
 
 
+def take_keys(variable: str) -> list[str] | None:
+    """A variable's keys, if it has some; it is gone afterwards: no engine's process inherits it."""
+    keys = list(_listed(variable))
+    os.environ.pop(variable, None)
+    return keys or None
+
+
 def own_key() -> str | None:
     """The key to send: one of its own, else the first of the server's."""
     return os.environ.get(KEY_VARIABLE, "").strip() or next(iter(server_keys()), None)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from antiphon.cli.environment import ADMIN_KEYS_VARIABLE, SERVER_KEYS_VARIABLE
+from antiphon.cli.environment import ADMIN_KEYS_VARIABLE, SERVER_KEYS_VARIABLE, take_keys
 from antiphon.cli.faults import one_line_errors
-from antiphon.cli.serve import keys_of_the_environment, log_to_stderr, loop_factory
+from antiphon.cli.serve import log_to_stderr
 
 
 def scale(
@@ -40,6 +40,8 @@ def scale(
     """Serve over several replicas until Ctrl-C or SIGTERM; needs antiphon[ray]."""
     from secrets import token_hex
 
+    import uvloop
+
     from antiphon.bootstrap import installed_config
     from antiphon.config import load_config
     from antiphon.runtime.parallel import STARTUP_NOTICE
@@ -52,8 +54,8 @@ def scale(
         "port": port,
         "ui_management": ui_management,
         "insecure": insecure,
-        "api_keys": keys_of_the_environment(SERVER_KEYS_VARIABLE),
-        "admin_keys": keys_of_the_environment(ADMIN_KEYS_VARIABLE),
+        "api_keys": take_keys(SERVER_KEYS_VARIABLE),
+        "admin_keys": take_keys(ADMIN_KEYS_VARIABLE),
     }
     log_to_stderr(log_level, log_format)
     with one_line_errors():
@@ -71,7 +73,7 @@ def scale(
         with (
             running_fleet(plan, wanted) as fleet,
             StopSignals() as signals,
-            asyncio.Runner(loop_factory=loop_factory()) as runner,
+            asyncio.Runner(loop_factory=uvloop.Loop) as runner,
         ):
             runner.run(serve_front(settings, fleet, _announce, signals))
 

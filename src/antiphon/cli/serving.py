@@ -1,0 +1,78 @@
+"""A server as it was asked for on the command line: put together, announced, and run to its end. It knows no flag."""
+
+import asyncio
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+import uvloop
+
+from antiphon.bootstrap import Assembly, assemble, installed_config, serve
+from antiphon.cli.faults import one_line_errors
+from antiphon.config import load_config
+from antiphon.config.wording import shown_path
+from antiphon.runtime.discovery import AdapterFinder
+from antiphon.runtime.parallel import STARTUP_NOTICE
+from antiphon.runtime.signals import StopSignals
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be served. Without a file it is all models of the models root; `fields` win over those of the file.
+
+    Units: `logged_body_bytes` of each body go into the log.
+    """
+
+    config: Path | None
+    models_root: Path | None
+    fields: dict[str, object]
+    families: tuple[str, ...]
+    parallel_jobs: bool
+    logged_body_bytes: int
+
+
+def run(order: Order) -> None:
+    """Serve until a signal says stop; exits with one line where it cannot."""
+    with StopSignals() as signals, one_line_errors():
+        assembly = _assembled(order)
+        if order.parallel_jobs:
+            typer.echo(STARTUP_NOTICE, err=True)  # rule.startup_notice
+        with asyncio.Runner(loop_factory=uvloop.Loop) as runner:
+            runner.run(serve(assembly, _announcer(assembly), signals))
+
+
+def _assembled(order: Order) -> Assembly:
+    if order.config is None:
+        settings = installed_config(order.models_root, order.fields, parallel_jobs=order.parallel_jobs)
+    else:
+        settings = load_config(order.config, parallel_jobs=order.parallel_jobs, overrides=order.fields)
+    return assemble(
+        settings,
+        AdapterFinder(order.families),
+        parallel_jobs=order.parallel_jobs,
+        source="the installed models" if order.config is None else shown_path(order.config),
+        logged_body_bytes=order.logged_body_bytes,
+    )
+
+
+def _announcer(assembly: Assembly) -> Callable[[str], None]:
+    def announce(url: str) -> None:
+        typer.echo(f"antiphon is listening on {url}", err=True)
+        typer.echo("open it in a browser, or call it", err=True)
+        if example := _curl_line(assembly, url):
+            typer.echo(f"try:  {example}", err=True)
+
+    return announce
+
+
+def _curl_line(assembly: Assembly, url: str) -> str | None:
+    """A command that speaks, for a server that has a voice; a key is never shown."""
+    key = " -H 'authorization: Bearer YOUR_KEY'" if assembly.config.api_keys else ""
+    for view in assembly.runtime.views():
+        spec = view.registration.spec
+        if spec.task == "tts":
+            body = f'{{"model": "{spec.id}", "input": "Hello from antiphon."}}'
+            return f"curl {url}/v1/audio/speech{key} -d {shlex.quote(body)} -o hello.wav"
+    return None
