@@ -51,8 +51,14 @@ class RequestLedger:
         async def entered(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "lifespan":
                 await app(scope, receive, send)
-            else:
-                await _Entry(self, scope, receive, send).run(app)
+                return
+            entry = _Entry(self, scope, receive, send)
+            token = CURRENT.set(entry.record)
+            try:
+                await app(scope, entry.hear, entry.say)
+            finally:
+                CURRENT.reset(token)
+                entry.end()
 
         return entered
 
@@ -83,6 +89,11 @@ class RequestLedger:
 class _Entry:
     """One request, from its head to the end of its answer."""
 
+    __slots__ = (
+        *("_began", "_has_left", "_is_over", "_ledger", "_presence", "_receive", "_received", "_received_bytes"),
+        *("_scope", "_send", "_sent", "_sent_bytes", "record", "status"),
+    )
+
     def __init__(self, ledger: RequestLedger, scope: Scope, receive: Receive, send: Send) -> None:
         self.record = RequestRecord(_id_of(scope) or ledger.new_id())
         self.status = 0
@@ -94,8 +105,8 @@ class _Entry:
         self._presence: Presence | None = scope.get(PRESENCE)
         self._received_bytes = 0
         self._sent_bytes = 0
-        self._received = bytearray()
-        self._sent = bytearray()
+        self._received = b""
+        self._sent = b""
         self._has_left = False
         self._is_over = False
 
@@ -119,15 +130,6 @@ class _Entry:
         template: str = getattr(route, "path_format", NO_ROUTE)
         return template
 
-    async def run(self, app: ASGIApp) -> None:
-        """Have it answered."""
-        token = CURRENT.set(self.record)
-        try:
-            await app(self._scope, self._hear, self._say)
-        finally:
-            CURRENT.reset(token)
-            self._end()
-
     def fields(self, route: str, seconds: float) -> dict[str, object]:
         """Its line in the log. Units: milliseconds and bytes; what is not known, or is as ever, is left out."""
         record = self.record
@@ -145,32 +147,34 @@ class _Entry:
             **({"body_in": _text(self._received), "body_out": _text(self._sent)} if self._ledger.body_bytes else {}),
         }
 
-    async def _hear(self) -> Message:
+    async def hear(self) -> Message:
+        """What the application is told next."""
         message = await self._receive()
-        content = _content(message)
-        if content:
+        if content := message.get("body") or _content(message):
             self._received_bytes += len(content)
-            self._keep(self._received, content)
+            if limit := self._ledger.body_bytes:
+                self._received = _kept(self._received, content, limit)
         elif message["type"] == "websocket.disconnect":
             self._has_left = not self._is_over
         return message
 
-    async def _say(self, message: Message) -> None:
+    async def say(self, message: Message) -> None:
+        """What the application answers next."""
         match message["type"]:
-            case "http.response.start" | "websocket.http.response.start":
-                message = self._marked(message)
-                self.status = CLIENT_GONE if self._is_left() else message["status"]
             case "http.response.body" | "websocket.http.response.body":
                 self._count_sent(message)
                 if not message.get("more_body", False):
-                    self._end()
+                    self.end()
+            case "http.response.start" | "websocket.http.response.start":
+                message = self._marked(message)
+                self.status = CLIENT_GONE if self._is_left() else message["status"]
             case "websocket.accept":
                 message = self._marked(message)
                 self.status = 101
             case "websocket.send":
                 self._count_sent(message)
             case "websocket.close":
-                self._end()
+                self.end()
         await self._send(message)
 
     def _marked(self, message: Message) -> Message:
@@ -180,7 +184,8 @@ class _Entry:
     def _is_left(self) -> bool:
         return self._presence is not None and self._presence.has_left()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """It is over, unless it was before."""
         if self._is_over:
             return
         self._is_over = True
@@ -190,14 +195,10 @@ class _Entry:
         self._ledger.enter(self, time.monotonic() - self._began)
 
     def _count_sent(self, message: Message) -> None:
-        content = _content(message)
+        content = message.get("body") or _content(message)
         self._sent_bytes += len(content)
-        self._keep(self._sent, content)
-
-    def _keep(self, kept: bytearray, content: bytes) -> None:
-        missing = self._ledger.body_bytes - len(kept)
-        if missing > 0:
-            kept += content[:missing]
+        if limit := self._ledger.body_bytes:
+            self._sent = _kept(self._sent, content, limit)
 
 
 def _id_of(scope: Scope) -> str | None:
@@ -214,6 +215,12 @@ def _content(message: Message) -> bytes:
     return content or (message.get("text") or "").encode("utf-8", "backslashreplace")
 
 
-def _text(content: bytearray) -> str:
+def _kept(kept: bytes, content: bytes, limit: int) -> bytes:
+    """What goes into the log, with as much of what came as has its place there."""
+    missing = limit - len(kept)
+    return kept + content[:missing] if missing > 0 else kept
+
+
+def _text(content: bytes) -> str:
     """The beginning of a body, as far as a person can read it."""
     return "(binary)" if b"\0" in content else content.decode("utf-8", "backslashreplace")

@@ -6,7 +6,7 @@ made up.
 
 from collections.abc import Iterable, Mapping
 
-from antiphon.observability.tallies import Definition, Distribution, Tally
+from antiphon.observability.tallies import Definition, Distribution, Labels, Tally
 from antiphon.ports.observer import SilentObserver
 from antiphon.vocabulary.states import EvictionCause
 
@@ -20,6 +20,7 @@ class Counts(SilentObserver):
     """What has happened since the server started. `refused` and `answered` are told by what serves HTTP."""
 
     def __init__(self) -> None:
+        self._answers: dict[tuple[str, str, int], tuple[Labels, Labels]] = {}
         self.http_requests = Tally(
             Definition(
                 "antiphon_http_requests_total",
@@ -71,8 +72,11 @@ class Counts(SilentObserver):
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         """A request has ended; `route` is a template of ours, or a word for none."""
         known = method if method in _METHODS else _OTHER_METHOD
-        self.http_requests.add((route, known, str(status)))
-        self.http_seconds.observe((route,), seconds)
+        labels = self._answers.get((route, known, status))
+        if labels is None:
+            labels = self._answers[route, known, status] = (route, known, str(status)), (route,)
+        self.http_requests.add(labels[0])
+        self.http_seconds.observe(labels[1], seconds)
 
     def refused(self, reasons: Mapping[str, int], model_id: str | None) -> None:
         """A request was told these errors."""
