@@ -249,10 +249,16 @@ def accepted(
 ) -> tuple[Registration, Capability]:
     """A registration with the isolation and the threads that a start gives it, and what the model can do.
 
-    Raises ConfigError as `inspect` does and for threads that cannot be, InvalidRequest for presets and defaults.
+    Raises ConfigError as `fitted` does, InvalidRequest for presets and defaults.
     """
+    fit, capability = fitted(finder, registration)
+    require_presets(BoundModel(fit, capability), library)
+    return fit, capability
+
+
+def fitted(finder: AdapterFinder, registration: Registration) -> tuple[Registration, Capability]:
+    """The same without a look at presets and defaults; raises ConfigError as `inspect` does, and for threads."""
     capability = inspect(finder, registration)
-    require_presets(BoundModel(registration, capability), library)
     return isolated(with_threads(registration, capability), capability), capability
 
 

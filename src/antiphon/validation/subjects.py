@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from antiphon.bootstrap import inspect, installed_config
+from antiphon.bootstrap import fitted, installed_config
 from antiphon.config import AUTO, load_config, usable_cores
 from antiphon.runtime.discovery import AdapterFinder
-from antiphon.runtime.threads import with_threads
 from antiphon.validation.errors import ValidationError
 from antiphon.validation.inputs import Material, hears
 from antiphon.validation.recordings import own_clips, spoken_clips
@@ -39,9 +38,9 @@ def find_subject(
     spec = replace(registration.spec, slots=1, threads=count, auto_threads=auto, isolation=isolation)
     if spec.device != "cpu":
         raise ValidationError(f"{model_id}: nothing but cpu is validated, and its device is {spec.device}")
-    capability = inspect(AdapterFinder(families), replace(registration, spec=spec))
-    with_threads(replace(registration, spec=spec, threads_asked=True), capability)  # or it is refused
-    return Subject(spec, tuple(families)), capability
+    asked = replace(registration, spec=spec, threads_asked=True, isolation_asked=False)
+    served, capability = fitted(AdapterFinder(families), asked)
+    return Subject(served.spec, tuple(families)), capability
 
 
 def find_material(subject: Subject, texts: Sequence[str], audio: Sequence[Path], models_root: Path) -> Material:
