@@ -107,6 +107,25 @@ def test_a_websocket_is_let_through(proxied):
         assert '"delta":"1 "' in client.recv(HANG_GUARD_S)
 
 
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://speech.example.org", 200),
+        ("http://speech.example.org.elsewhere.example", 403),
+        ("https://speech.example.org", 403),
+        ("http://elsewhere.example", 403),
+    ],
+)
+def test_the_site_may_call_it_from_its_own_pages_and_no_other_may(proxied, origin, status):
+    headers = {"host": "speech.example.org", "origin": origin}
+
+    answer = httpx.post(
+        proxied.url + SPEECH, json={"model": "tts", "input": "own"}, headers=headers, timeout=HANG_GUARD_S
+    )
+
+    assert answer.status_code == status
+
+
 def test_an_upload_larger_than_nginx_takes_by_itself_is_let_through(proxied):
     upload = {"file": ("a.wav", bytes(2 * 1024 * 1024))}
 

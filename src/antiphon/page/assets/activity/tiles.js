@@ -2,6 +2,7 @@
 
 import { h } from "../base/dom.js";
 import { duration } from "../base/format.js";
+import { setText } from "../parts/in_place.js";
 import { reasonText } from "./words.js";
 
 const TILES = {
@@ -68,17 +69,13 @@ export class Tiles extends HTMLElement {
 
   #set(name, value, note, toneName = "") {
     const element = this.values.get(name);
-    set(element, String(value));
-    set(this.notes.get(name), note);
+    setText(element, String(value));
+    setText(this.notes.get(name), String(note));
     element.parentElement.dataset.tone = toneName;
   }
 }
 
 customElements.define("antiphon-tiles", Tiles);
-
-function set(element, text) {
-  if (element.textContent !== text) element.textContent = text;
-}
 
 function latency({ p50, p90, p99 }) {
   const [half, most, nearly] = [p50, p90, p99].map((seconds) => (seconds === null ? "-" : duration(1000 * seconds)));

@@ -1,22 +1,26 @@
 /** What the reader is told while the server cannot be heard. */
 
-import { fill, h } from "../base/dom.js";
+import { h } from "../base/dom.js";
+import { setText } from "../parts/in_place.js";
 
-/** A line under the header that is there while the connection is lost. */
+/** A line under the header that is there while the connection is lost, or a key is wanted. */
 export function connectionBanner(feed) {
-  const banner = h("div", { class: "connection", role: "status" });
+  const said = h("p", {});
+  // It stays the same element through every attempt, or a click on it could meet none.
+  const retry = h("button", { type: "button", onclick: () => feed.retry() }, "Try now");
+  const banner = h("div", { class: "connection", role: "status" }, said, retry);
   const update = () => {
     banner.dataset.connection = feed.connection;
-    if (feed.connection === "lost") {
-      const retry = h("button", { type: "button", onclick: () => feed.retry() }, "Try now");
-      fill(banner, h("p", {}, `The connection to the server is lost. ${feed.trouble.message} Trying again…`), retry);
-    } else if (feed.connection === "locked") {
-      fill(banner, h("p", {}, "This server wants a key. Enter it with the button “Key”."));
-    } else {
-      fill(banner);
-    }
+    setText(said, words(feed));
+    retry.hidden = feed.connection !== "lost";
   };
   feed.addEventListener("connection", update);
   update();
   return banner;
+}
+
+function words({ connection, trouble }) {
+  if (connection === "lost") return `The connection to the server is lost. ${trouble.message} Trying again…`;
+  if (connection === "locked") return "This server wants a key. Enter it with the button “Key”.";
+  return "";
 }
