@@ -1,6 +1,5 @@
 """Packages of a fake hub's one repository, and the environment in which nothing else is known. It asserts nothing."""
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -9,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from antiphon.packages.catalogue import HubFile, HubSource, Package, PackageFile, Part, WheelSource
-from antiphon.vocabulary.tasks import Mode, Task
 from fake_hub import FakeHub
+from tiny_packages import package_file, tiny_package
 
 REPOSITORY, REVISION = "someone/tiny-model", "0123456789abcdef0123456789abcdef01234567"
 
@@ -32,17 +31,7 @@ def package_of(
         HubFile(file.parts[0].member, f"{index}-{file.sha256}", file.sha256, file.size_bytes)
         for index, file in enumerate(package_files)
     )
-    return Package(
-        id=package_id,
-        summary="a voice",
-        family="controlled",
-        task=Task.TTS,
-        mode=Mode.OFFLINE,
-        licence="CC0",
-        default=False,
-        sources=(HubSource(repository, revision, hub_files),),
-        files=package_files,
-    )
+    return tiny_package(package_id, (HubSource(repository, revision, hub_files),), package_files)
 
 
 def catalogue_text(*packages: Package) -> str:
@@ -68,5 +57,4 @@ def _content(named: WheelSource | PackageFile) -> list[str]:
 
 
 def _file(path: str, content: bytes, repository: str) -> PackageFile:
-    name, sha256 = path.rpartition("/")[2], hashlib.sha256(content).hexdigest()
-    return PackageFile(name, sha256, len(content), (Part(repository, path),))
+    return package_file(path.rpartition("/")[2], content, Part(repository, path))

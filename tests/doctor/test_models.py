@@ -7,12 +7,11 @@ import pytest
 
 from antiphon.doctor.diagnosis import Health
 from antiphon.doctor.models import models_root, packages
-from antiphon.packages.catalogue import Package, PackageFile, Part, WheelSource
+from antiphon.packages.catalogue import Part, WheelSource
 from antiphon.packages.manifest import Manifest
-from antiphon.vocabulary.tasks import Mode, Task
+from tiny_packages import package_file, tiny_package
 
 OK, WARN, FAIL = Health
-SHA256_OF_ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
 @pytest.fixture
@@ -20,17 +19,8 @@ def install(tmp_path) -> Callable[[str], Path]:
     """Puts a package whose one file holds "abc" into a models root, which it returns."""
 
     def put(package_id: str) -> Path:
-        package = Package(
-            id=package_id,
-            summary="a voice",
-            family="controlled",
-            task=Task.TTS,
-            mode=Mode.OFFLINE,
-            licence="CC0",
-            default=False,
-            sources=(WheelSource("tiny", "1.0", "0" * 64, 1),),
-            files=(PackageFile("model.bin", SHA256_OF_ABC, 3, (Part("tiny", "model.bin"),)),),
-        )
+        file = package_file("model.bin", b"abc", Part("tiny", "model.bin"))
+        package = tiny_package(package_id, (WheelSource("tiny", "1.0", "0" * 64, 1),), (file,))
         folder = tmp_path / "models" / package_id
         folder.mkdir(parents=True)
         (folder / "model.bin").write_bytes(b"abc")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.packages.catalogue import Package, PackageFile, Part, WheelSource
-from antiphon.vocabulary.tasks import Mode, Task
+from antiphon.packages.catalogue import Package, Part, WheelSource
 from hub_packages import catalogue_text
+from tiny_packages import package_file, tiny_package
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +60,11 @@ class Workshop:
         one = self.shelf.add("tiny-one", {"tiny_one/model.part1": HEAD, "tiny_one/config.json": config}, version)
         two = self.shelf.add("tiny-two", {"tiny_two/model.part2": TAIL}, version)
         model = (Part("tiny-one", "tiny_one/model.part1"), Part("tiny-two", "tiny_two/model.part2"))
-        return Package(
-            id=package_id,
-            summary="a voice",
-            family="controlled",
-            task=Task.TTS,
-            mode=Mode.OFFLINE,
-            licence="CC0",
-            default=True,
-            sources=(one, two),
-            files=(
-                _file("model.bin", HEAD + TAIL, *model),
-                _file("deep/config.json", config, Part("tiny-one", "tiny_one/config.json")),
-            ),
+        files = (
+            package_file("model.bin", HEAD + TAIL, *model),
+            package_file("deep/config.json", config, Part("tiny-one", "tiny_one/config.json")),
         )
-
-
-def _file(path: str, content: bytes, *parts: Part) -> PackageFile:
-    return PackageFile(path, hashlib.sha256(content).hexdigest(), len(content), parts)
+        return tiny_package(package_id, (one, two), files, default=True)
 
 
 @pytest.fixture

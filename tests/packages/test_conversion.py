@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from antiphon.packages import Installer, Manifest, Package, Phase, Progress
-from antiphon.packages.catalogue import PackageFile, Part, parse_catalogue
+from antiphon.packages.catalogue import Part, parse_catalogue
 from antiphon.packages.manifest import MANIFEST_NAME
 from antiphon.vocabulary.errors import PackageError
+from tiny_packages import package_file
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def converted(workshop) -> Package:
 def with_file(package: Package, shelf, path: str, content: bytes) -> Package:
     """The package with one more file, from a wheel of its own."""
     source = shelf.add("tiny-more", {"tiny_more/file": content})
-    file = PackageFile(path, hashlib.sha256(content).hexdigest(), len(content), (Part(source.name, "tiny_more/file"),))
+    file = package_file(path, content, Part(source.name, "tiny_more/file"))
     return replace(package, sources=(*package.sources, source), files=(*package.files, file))
 
 
