@@ -29,6 +29,7 @@ os.environ["SSL_CERT_DIR"] = os.devnull
 
 def pytest_addoption(parser):
     add_options(parser)
+    parser.addoption("--write-screenshots", action="store_true", help="write the pictures that the README shows")
 
 
 def pytest_configure(config):

@@ -78,7 +78,7 @@ export class TurnsView extends HTMLElement {
     };
     const head = ["Speaker", "From", "To"].map((name) => h("th", { scope: "col" }, name));
     const table = h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...this.#turns.map(row)));
-    return h("details", {}, h("summary", {}, `${this.#turns.length} turns as a table`), table);
+    return h("details", {}, h("summary", {}, `As a table (${this.#turns.length})`), table);
   }
 
   #pressed(event) {
