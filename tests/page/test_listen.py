@@ -166,7 +166,7 @@ def test_each_speaker_has_a_row_and_each_turn_leads_to_its_place(heard):
     expect(turns.last).to_have_accessible_name(re.compile("^SPEAKER_01, 0:03 to 0:0[56]$"))
     heard.keyboard.press("Enter")
     assert heard.evaluate(PLACE) == pytest.approx(float(turns.last.get_attribute("data-start")), abs=0.001)
-    heard.get_by_text("turns as a table").click()
+    heard.get_by_text("As a table").click()
     expect(heard.locator("antiphon-turns tbody tr")).to_have_count(2)
 
 
