@@ -19,17 +19,13 @@ import psutil
 import soundfile
 import soxr
 
-from antiphon.packages.root import default_models_root
+from installed_models import DEFAULT, installed_model
 from process_tree import processes_of
 from server_process import ServerProcess, running_server, started_alone
 
 MINUTES = 70
 RATE = 8_000
-MODELS = {
-    "silero-vad": ("silero_vad", "vad"),
-    "speaker-turns": ("speaker_clustering", "diar"),
-    "whisper-tiny-en": ("whisper", "asr"),
-}
+MODELS = ("silero-vad", "speaker-turns", "whisper-tiny-en")
 VOICE = "piper-en-joe"
 BOOK_SPEED = 2.0
 FIRST, LAST = "This is the very beginning of the recording.", "Here the recording comes to its end."
@@ -103,10 +99,7 @@ def measure(models: list[str]) -> None:
         "isolation": "process",
         "lazy_load": True,
         "allowed_audio_roots": ["."],
-        "models": [
-            {"id": model, "family": family, "task": task, "path": str(default_models_root() / model)}
-            for model, (family, task) in {VOICE: ("piper", "tts"), **MODELS}.items()
-        ],
+        "models": [installed_model(package, threads="auto") for package in (VOICE, *MODELS)],
     }
     with tempfile.TemporaryDirectory() as folder, running_server(Path(folder), config, start=started_alone) as server:
         file = Path(folder) / "long.wav"
@@ -124,7 +117,7 @@ def ask(client: httpx.Client, server: ServerProcess, model: str, file: Path) -> 
     print(model, answer.status_code, f"{took_s:.0f} s")
     for name, sizes in highest.items():
         print("  ", name, {key: round(size / MIB) for key, size in sizes.items()})
-    if MODELS.get(model, ("", ""))[1] == "asr":
+    if DEFAULT[model][1] == "asr":
         found = answer.json()
         times = [time for it in found["segments"] for time in (it["start"], it["end"])]
         print("   first:", found["text"][:80], "| last:", found["text"][-80:])
@@ -134,9 +127,9 @@ def ask(client: httpx.Client, server: ServerProcess, model: str, file: Path) -> 
 
 
 def hear(client: httpx.Client, model: str, file: Path) -> httpx.Response:
-    if MODELS[model][1] == "vad":
+    if DEFAULT[model][1] == "vad":
         return client.post("/v1/tasks/run", json={"model": model, "request": {"audio": {"path": str(file)}}})
-    fields = {"model": model, "response_format": "verbose_json" if MODELS[model][1] == "asr" else "json"}
+    fields = {"model": model, "response_format": "verbose_json" if DEFAULT[model][1] == "asr" else "json"}
     with file.open("rb") as body:
         return client.post("/v1/audio/transcriptions", data=fields, files={"file": body})
 

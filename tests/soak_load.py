@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 from websockets.sync.client import connect
 
-from antiphon.packages.root import default_models_root
+from installed_models import installed_model
 from server_process import HANG_GUARD_S
 
 SENTENCES = (
@@ -17,22 +17,18 @@ SENTENCES = (
     "Nobody had expected that so many people would come.",
     "It will take two years, and cost more than they had hoped. Then everybody went home.",
 )
-MODELS = {
-    "piper": ("piper-en-joe", "piper", "tts"),
-    "whisper": ("whisper-tiny-en", "whisper", "asr"),
-    "turns": ("speaker-turns", "speaker_clustering", "diar"),
-    "voice": ("silero-vad", "silero_vad", "vad"),
+PACKAGES = {
+    "piper": "piper-en-joe",
+    "whisper": "whisper-tiny-en",
+    "turns": "speaker-turns",
+    "voice": "silero-vad",
 }
 _BLOCK_BYTES = 32_000
 
 
 def configuration(journal: Path) -> dict[str, object]:
     """A server of these models, two slots each, each in a process of its own."""
-    models = [
-        {"id": name, "family": family, "task": task, "path": str(default_models_root() / package)}
-        | {"slots": 2, "threads": 1}
-        for name, (package, family, task) in MODELS.items()
-    ]
+    models = [installed_model(package, name, slots=2) for name, package in PACKAGES.items()]
     return {"isolation": "process", "models": models, "journal": str(journal), "ui_management": True}
 
 

@@ -11,13 +11,13 @@ import httpx
 import numpy as np
 import pytest
 
-from antiphon.packages import default_models_root
 from antiphon.packages.manifest import InstalledFile, Manifest
 from antiphon.vocabulary.tasks import Mode, Task
 from audio_assets import wav_bytes
 from conformance_client import HANG_GUARD_S
 from conformance_plugin import cell
 from conformance_server import ISOLATIONS, LOAD, TASK_RUN, TASK_STREAM, UNLOAD
+from installed_models import installed_folder
 from server_process import antiphon, running_server
 from tiny_canary import build_canary
 from tiny_diarizer import build_diarizer
@@ -113,10 +113,10 @@ def answers_of_all_servers(folder, isolation, models, ask):
 @pytest.mark.engine
 @cell("rule.capacity_one_parity")
 def test_rule_capacity_one_parity(tmp_path, isolation):
-    root = default_models_root()
-    packages = {"tts": ("piper", root / "piper-en-joe"), "asr": ("whisper", root / "whisper-tiny-en")}
-    assert all(path.is_dir() for _, path in packages.values()), "antiphon models install piper-en-joe whisper-tiny-en"
-    models = {task: {"family": family, "task": task, "path": str(path)} for task, (family, path) in packages.items()}
+    models = {
+        "tts": {"family": "piper", "task": "tts", "path": installed_folder("piper-en-joe")},
+        "asr": {"family": "whisper", "task": "asr", "path": installed_folder("whisper-tiny-en")},
+    }
 
     def ask(client):
         speech = spoken(client)

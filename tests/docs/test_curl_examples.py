@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from antiphon.packages import default_models_root
+from installed_models import installed_folder, installed_model
 from server_process import HANG_GUARD_S, running_server, started_alone
 
 pytestmark = pytest.mark.engine
@@ -18,13 +18,7 @@ SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ELSEWHERE = "antiphon serve"
 """A block that starts a server is not for one that runs already."""
 
-MODELS = {
-    "piper-en-joe": ("piper", "tts", "piper-en-joe"),
-    "whisper-base": ("whisper", "asr", "whisper-base"),
-    "whisper-tiny-en": ("whisper", "asr", "whisper-tiny-en"),
-    "speaker-turns": ("speaker_clustering", "diar", "speaker-turns"),
-    "pocketsphinx-align": ("pocketsphinx", "align", "pocketsphinx-align"),
-}
+PACKAGES = ("piper-en-joe", "whisper-base", "whisper-tiny-en", "speaker-turns", "pocketsphinx-align")
 
 PRELUDE = """
 set -euo pipefail
@@ -47,11 +41,8 @@ def examples():
 def server(tmp_path_factory):
     """A server, in whose folder the files lie that the examples name."""
     assert shutil.which("curl"), "curl is not installed"
-    folder, root = tmp_path_factory.mktemp("examples"), default_models_root()
-    models = [
-        {"id": name, "family": family, "task": task, "path": str(root / package)}
-        for name, (family, task, package) in MODELS.items()
-    ]
+    folder = tmp_path_factory.mktemp("examples")
+    models = [installed_model(package) for package in PACKAGES]
     (folder / "batches").mkdir()
     models.append({"id": "m", "family": "controlled", "task": "tts", "path": "batches"})
     config = {"models": models, "lazy_load": True, "ui_management": True, "allowed_audio_roots": ["."]}
@@ -69,7 +60,7 @@ def test_an_example_is_answered(server, example):
     here = {
         "http://127.0.0.1:8080": server.url,
         "/srv/audio": str(server.folder),
-        "/srv/models/joe": str(default_models_root() / "piper-en-joe"),
+        "/srv/models/joe": installed_folder("piper-en-joe"),
     }
     for written, real in here.items():
         example = example.replace(written, real)

@@ -1,23 +1,22 @@
 """One server of real engines for all tests that need them, and speech of our own making."""
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import httpx
 import openai
 import pytest
 
-from antiphon.packages import default_models_root
 from coroutine_tests import pytest_pyfunc_call as pytest_pyfunc_call  # noqa: PLC0414 (a hook for pytest to find)
 from engine_server import EngineServer
+from installed_models import installed_model
 from server_process import HANG_GUARD_S, running_server, started_alone
 
 ALIASES = {"piper": ["tts-1"], "multilingual": ["whisper-1"]}
-MODELS = {
-    "piper": ("piper-en-joe", "piper", "tts"),
-    "whisper": ("whisper-tiny-en", "whisper", "asr"),
-    "multilingual": ("whisper-base", "whisper", "asr"),
-    "turns": ("speaker-turns", "speaker_clustering", "diar"),
+PACKAGES = {
+    "piper": "piper-en-joe",
+    "whisper": "whisper-tiny-en",
+    "multilingual": "whisper-base",
+    "turns": "speaker-turns",
 }
 
 
@@ -27,13 +26,9 @@ def engines(tmp_path_factory):
 
     Wyoming is at `w.sock`.
     """
-    root: Path = default_models_root()
-    missing = [package for package, _, _ in MODELS.values() if not (root / package).is_dir()]
-    assert not missing, f"antiphon models install {' '.join(missing)}"
     models = [
-        {"id": name, "family": family, "task": task, "path": str(root / package)}
-        | {"slots": 2, "threads": 1, "lazy": True, "aliases": ALIASES.get(name, [])}
-        for name, (package, family, task) in MODELS.items()
+        installed_model(package, name, slots=2, lazy=True, aliases=ALIASES.get(name, []))
+        for name, package in PACKAGES.items()
     ]
     folder = tmp_path_factory.mktemp("engines")
     listeners = [{"kind": "wyoming", "uri": f"unix://{folder}/w.sock"}]

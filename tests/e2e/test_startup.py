@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from antiphon.packages import default_models_root
+from installed_models import installed_model
 from server_process import HANG_GUARD_S, antiphon, error_lines, running_server, started_alone
 
 ENGINES = {"onnxruntime", "onnx", "ctranslate2", "faster_whisper", "piper"}
@@ -43,10 +43,9 @@ def refused_at_start(tmp_path, config, *flags):
 
 @pytest.mark.engine
 def test_no_engine_is_imported_before_a_model_is_loaded(tmp_path):
-    root = default_models_root()
     models = [
-        {"id": "piper", "family": "piper", "task": "tts", "path": str(root / "piper-en-joe"), "lazy": True},
-        {"id": "whisper", "family": "whisper", "task": "asr", "path": str(root / "whisper-tiny-en"), "lazy": True},
+        installed_model("piper-en-joe", "piper", lazy=True),
+        installed_model("whisper-tiny-en", "whisper", lazy=True),
     ]
     with running_server(
         tmp_path, {"models": models}, "--parallel-jobs", env=TELL_IMPORTS, start=started_alone

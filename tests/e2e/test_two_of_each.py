@@ -10,8 +10,8 @@ import pytest
 import soundfile
 import soxr
 
-from antiphon.packages import default_models_root
 from audio_assets import soundfile_bytes, wav_bytes
+from installed_models import installed_folder, installed_model
 from server_process import HANG_GUARD_S, running_server
 from tiny_canary import build_canary
 from tiny_diarizer import build_diarizer
@@ -33,8 +33,8 @@ FAMILIES = (*INSTALLED, "canary", "nemotron_diar")
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
     """A client of a server with a voice, and of each family that hears a `NAME-1` and a `NAME-2` of two slots."""
-    folder, root = tmp_path_factory.mktemp("two"), default_models_root()
-    paths = {family: (task, str(root / package)) for family, (task, package) in INSTALLED.items()}
+    folder = tmp_path_factory.mktemp("two")
+    paths = {family: (task, installed_folder(package)) for family, (task, package) in INSTALLED.items()}
     paths["canary"] = ("asr", str(build_canary(folder / "canary")))
     paths["nemotron_diar"] = ("diar", str(build_diarizer(folder / "diarizer.onnx", "nemotron_hr")))
     models = [
@@ -43,8 +43,7 @@ def client(tmp_path_factory):
         for family, (task, path) in paths.items()
         for number in (1, 2)
     ]
-    voice = {"id": "voice", "family": "piper", "task": "tts", "path": str(root / "piper-en-joe"), "threads": 1}
-    config = {"models": [voice, *models], "lazy_load": True}
+    config = {"models": [installed_model("piper-en-joe", "voice"), *models], "lazy_load": True}
     with (
         running_server(folder / "server", config, "--parallel-jobs") as process,
         httpx.Client(base_url=process.url, timeout=2 * HANG_GUARD_S) as client,

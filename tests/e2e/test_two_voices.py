@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from antiphon.packages import default_models_root
 from engine_server import SPEECH
+from installed_models import installed_model
 from server_process import HANG_GUARD_S, running_server
 
 pytestmark = pytest.mark.engine
@@ -33,9 +33,8 @@ ASKED = [
 
 @pytest.mark.parametrize("isolation", ["thread", "process"])
 def test_two_voices_with_eight_clients_each_say_what_they_say_alone(tmp_path, isolation):
-    path = str(default_models_root() / "piper-en-joe")
-    voice = {"family": "piper", "task": "tts", "path": path, "slots": 2, "threads": 1, "lazy": True}
-    config = {"models": [{"id": name, **voice} for name in VOICES], "isolation": isolation}
+    models = [installed_model("piper-en-joe", name, slots=2, lazy=True) for name in VOICES]
+    config = {"models": models, "isolation": isolation}
     with (
         running_server(tmp_path, config, "--parallel-jobs") as process,
         httpx.Client(base_url=process.url, timeout=2 * HANG_GUARD_S) as client,

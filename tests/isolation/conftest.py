@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from antiphon.packages import default_models_root
 from coroutine_tests import pytest_pyfunc_call as pytest_pyfunc_call  # noqa: PLC0414 (a hook for pytest to find)
 from engine_server import EngineServer
+from installed_models import installed_model
 from server_process import HANG_GUARD_S, running_server, started_alone
 
 
@@ -16,11 +16,7 @@ def engines(tmp_path_factory):
     """`piper` and `whisper`, the smallest there is, each in a process."""
     folder = tmp_path_factory.mktemp("engines")
     (folder / "root").mkdir()
-    packages = {"piper": ("piper-en-joe", "tts"), "whisper": ("whisper-tiny-en", "asr")}
-    models = [
-        {"id": family, "family": family, "task": task, "path": str(default_models_root() / package), "threads": 1}
-        for family, (package, task) in packages.items()
-    ]
+    models = [installed_model("piper-en-joe", "piper"), installed_model("whisper-tiny-en", "whisper")]
     config = {"models": models, "isolation": "process", "lazy_load": True, "models_root": "root", "ui_management": True}
     with (
         running_server(folder, config, start=started_alone) as process,

@@ -12,12 +12,12 @@ import soxr
 from playwright.sync_api import expect
 
 from accessibility import grave_faults
-from antiphon.packages import default_models_root
 from antiphon.testing import ControlledCheckpoint
 from audio_assets import wav_bytes
 from browser import visit
 from controlled_server import CLIP, SPEECH, TRANSCRIPTIONS
 from engine_server import words_of
+from installed_models import installed_model
 from server_process import HANG_GUARD_S, running_server
 
 pytestmark = pytest.mark.engine
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.engine
 RATE = 16_000
 FIRST, SECOND = "Good morning, my friend. The weather is nice today.", "In the evening we come home, and cook a meal."
 MOST_SECONDS = 30
-MODELS = {
-    "piper": ("piper", "tts", "piper-en-joe"),
-    "whisper": ("whisper", "asr", "whisper-tiny-en"),
-    "turns": ("speaker_clustering", "diar", "speaker-turns"),
-    "aligner": ("pocketsphinx", "align", "pocketsphinx-align"),
+PACKAGES = {
+    "piper": "piper-en-joe",
+    "whisper": "whisper-tiny-en",
+    "turns": "speaker-turns",
+    "aligner": "pocketsphinx-align",
 }
 PERMISSIONS = ["clipboard-read", "clipboard-write"]
 GIVE = """([name, content]) => {
@@ -56,13 +56,7 @@ def checkpoint(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, checkpoint):
-    root = default_models_root()
-    missing = [package for _, _, package in MODELS.values() if not (root / package).is_dir()]
-    assert not missing, f"antiphon models install {' '.join(missing)}"
-    models = [
-        {"id": name, "family": family, "task": task, "path": str(root / package), "lazy": True, "threads": 1}
-        for name, (family, task, package) in MODELS.items()
-    ]
+    models = [installed_model(package, name, lazy=True) for name, package in PACKAGES.items()]
     models.append({"id": "held", "family": "controlled", "task": "asr", "path": str(checkpoint.path), "lazy": True})
     mute = ControlledCheckpoint(tmp_path_factory.mktemp("mute"))
     mute.fail("run")

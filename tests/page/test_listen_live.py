@@ -10,29 +10,25 @@ import soxr
 from playwright.sync_api import expect
 
 from accessibility import grave_faults
-from antiphon.packages import default_models_root
 from audio_assets import wav_bytes
 from browser import chromium, visit
 from controlled_server import SPEECH
 from engine_server import words_of
+from installed_models import installed_model
 from server_process import HANG_GUARD_S, running_server
 
 pytestmark = pytest.mark.engine
 
 RATE = 16_000
 FIRST, SECOND = "The weather is nice today.", "We will walk to the river."
-MODELS = {"piper": ("piper", "tts", "piper-en-joe"), "whisper": ("whisper", "asr", "whisper-tiny-en")}
 NOTHING_IS_SENT = "Object.defineProperty(WebSocket.prototype, 'bufferedAmount', { get: () => 9 * 2 ** 20 })"
 """As on a line that is far too slow."""
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    root = default_models_root()
-    models = [
-        {"id": name, "family": family, "task": task, "path": str(root / package), "lazy": True, "threads": 1}
-        for name, (family, task, package) in MODELS.items()
-    ]
+    packages = {"piper": "piper-en-joe", "whisper": "whisper-tiny-en"}
+    models = [installed_model(package, name, lazy=True) for name, package in packages.items()]
     with running_server(tmp_path_factory.mktemp("server"), {"models": models}, "--parallel-jobs") as it:
         yield it
 

@@ -8,23 +8,18 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from antiphon.packages import default_models_root
 from antiphon.testing import ControlledCheckpoint
 from browser import visit
 from conformance_client import eventually
 from controlled_server import SPEECH
+from installed_models import installed_model
 from server_process import HANG_GUARD_S, running_server
 
 pytestmark = pytest.mark.engine
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "screenshots"
-MODELS = {
-    "piper-en-joe": ("piper", "tts"),
-    "whisper-tiny-en": ("whisper", "asr"),
-    "speaker-turns": ("speaker_clustering", "diar"),
-    "pocketsphinx-align": ("pocketsphinx", "align"),
-}
+PACKAGES = ("piper-en-joe", "whisper-tiny-en", "speaker-turns", "pocketsphinx-align")
 HELD = "narrator"
 """A model that stays at work for as long as a picture of it is taken."""
 
@@ -39,14 +34,8 @@ def checkpoint(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, checkpoint):
-    models = [
-        {"id": name, "family": family, "task": task, "path": str(default_models_root() / name)}
-        | {"slots": 2, "lazy": True, "threads": 1}
-        for name, (family, task) in MODELS.items()
-    ]
-    models.append(
-        {"id": HELD, "family": "controlled", "task": "tts", "path": str(checkpoint.path), "slots": 2, "lazy": True}
-    )
+    held = {"id": HELD, "family": "controlled", "task": "tts", "path": str(checkpoint.path), "slots": 2, "lazy": True}
+    models = [*(installed_model(package, slots=2, lazy=True) for package in PACKAGES), held]
     config = {"models": models, "ui_management": True}
     with running_server(tmp_path_factory.mktemp("server"), config, "--parallel-jobs") as it:
         yield it

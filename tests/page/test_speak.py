@@ -12,11 +12,11 @@ import pytest
 from playwright.sync_api import expect
 
 from accessibility import grave_faults
-from antiphon.packages import default_models_root
 from antiphon.testing import ControlledCheckpoint
 from browser import visit
 from conformance_client import eventually
 from controlled_server import SPEECH
+from installed_models import installed_model
 from server_process import HANG_GUARD_S, running_server
 
 pytestmark = pytest.mark.engine
@@ -47,12 +47,9 @@ def checkpoint(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, checkpoint):
-    folder = default_models_root() / "piper-en-joe"
-    assert folder.is_dir(), "antiphon models install piper-en-joe"
-    shared = {"task": "tts", "lazy": True, "threads": 1}
     models = [
-        {"id": "joe", "family": "piper", "path": str(folder), "voice_presets": {"calm": {"speed": 0.8}}, **shared},
-        {"id": "controlled", "family": "controlled", "path": str(checkpoint.path), **shared},
+        installed_model("piper-en-joe", "joe", lazy=True, voice_presets={"calm": {"speed": 0.8}}),
+        {"id": "controlled", "family": "controlled", "task": "tts", "path": str(checkpoint.path), "lazy": True},
     ]
     config = {"models": models, "max_text_chars": 200}
     with running_server(tmp_path_factory.mktemp("server"), config, "--parallel-jobs") as it:
