@@ -46,7 +46,9 @@ def main() -> None:
     node = {"num_cpus": 1, "object_store_memory": 80 * 1024 * 1024, "include_dashboard": False}
     # A short path: there are sockets in it.
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
-        cluster = Cluster(initialize_head=True, connect=False, head_node_args={**node, "temp_dir": folder})
+        os.environ["RAY_TMPDIR"] = folder
+        (Path(folder) / "ray").mkdir()  # where Ray keeps the cluster's address, and takes the folder to be there
+        cluster = Cluster(initialize_head=True, connect=False, head_node_args=node)
         try:
             cluster.add_node(**node)
             print(ADDRESS + cluster.address, flush=True)

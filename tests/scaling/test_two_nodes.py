@@ -6,10 +6,12 @@ import signal
 import httpx
 import psutil
 import pytest
+from playwright.sync_api import expect
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 from websockets.sync.client import connect
 
+from browser import chromium, visit
 from conformance_client import eventually
 from controlled_server import SPEECH
 from live_client import LIVE, live_client
@@ -58,6 +60,19 @@ def test_a_second_replica_loads_it_when_every_slot_of_the_first_is_taken(server)
         leases = sorted(len(it["leases"]) for it in server.status("first").values())
         assert leases == [0, 1]
     assert long.result().status_code == 200
+
+
+def test_the_page_shows_the_replica_that_is_chosen(server):
+    assert server.speak("first", "a").status_code == 200
+    (holder,) = server.holders("first")
+    (other,) = server.status("first").keys() - {holder}
+    with chromium() as browser, visit(browser, f"{server.url}/#/models") as page:
+        dialog = page.get_by_role("dialog", name="Key")
+        dialog.get_by_label("API key").fill(API_KEY)
+        dialog.get_by_role("button", name="Use this key").click()
+        for replica, state in ((holder, "ready"), (other, "unloaded")):
+            page.get_by_label("Replica").select_option(replica)
+            expect(page.locator("[data-model=first]")).to_have_attribute("data-state", state)
 
 
 def test_a_change_is_made_at_every_replica_and_told_once(server):
