@@ -242,6 +242,7 @@ def test_what_only_managers_may_do_is_there_with_their_key_and_goes_with_it(brow
             expect(view.page.get_by_role("checkbox", name="Select m")).to_have_count(count)
             for name in MANAGEMENT:
                 expect(view.button(name)).to_have_count(count)
+            expect(view.page.get_by_text("this key may not manage")).to_have_count(1 - count)
 
 
 def test_without_parallel_jobs_there_are_no_slots_to_choose(browser, tmp_path):

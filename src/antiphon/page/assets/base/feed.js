@@ -26,7 +26,9 @@ export class Feed extends EventTarget {
   statusAt = 0;
   /** The models as `/v1/models` lists them, without the entries of aliases. */
   models = [];
+  /** Whether the server lets this page manage it, and else its words why not. */
   mayManage = false;
+  whyNotManage = "";
   /** The replicas of a server that is scaled out, by name, and which of them is followed; none and "" of any other. */
   replicas = [];
   replica = "";
@@ -98,8 +100,9 @@ export class Feed extends EventTarget {
 
   async #readAll() {
     await this.#findReplica();
-    const [, , mayManage] = await Promise.all([this.#readStatus(), this.refreshModels(), askManagement()]);
-    this.mayManage = mayManage;
+    const [, , refusal] = await Promise.all([this.#readStatus(), this.refreshModels(), askManagement()]);
+    this.mayManage = refusal === null;
+    this.whyNotManage = refusal?.message ?? "";
     this.#tell("models");
   }
 
@@ -175,12 +178,13 @@ export class Feed extends EventTarget {
   }
 }
 
+/** What the server refuses management with, or null where it does not. */
 async function askManagement() {
   try {
     await call("v1/ui/models_root");
-    return true;
+    return null;
   } catch (error) {
-    if (error.status === 401 || error.status === 403) return false;
+    if (error.status === 401 || error.status === 403) return error;
     throw error;
   }
 }

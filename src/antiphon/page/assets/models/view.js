@@ -1,6 +1,7 @@
 /** The view "Models": the models, and for who may manage them the packages. What they do is their own. */
 
 import { h } from "../base/dom.js";
+import { setOrHide } from "../parts/in_place.js";
 import { tabs } from "../parts/tabs.js";
 import { Ages } from "./ages.js";
 import { ModelList } from "./list.js";
@@ -13,6 +14,7 @@ export class ModelsView extends HTMLElement {
   #packages;
   #tabs;
   #mayManage = false;
+  #whyNot = h("p", { class: "empty" });
 
   /** @param {import("../base/feed.js").Feed} feed */
   constructor(feed) {
@@ -27,7 +29,7 @@ export class ModelsView extends HTMLElement {
       { id: "all-models", label: "Models", panel: models.element },
       { id: "packages", label: "Packages", panel: this.#packages.element },
     ]);
-    this.append(h("h1", {}, "Models"), operations.element, this.#tabs);
+    this.append(h("h1", {}, "Models"), this.#whyNot, operations.element, this.#tabs);
     // Others install packages, too: what is shown is as it was when it was last looked at.
     for (const type of ["click", "keydown"]) {
       this.#tabs
@@ -43,6 +45,8 @@ export class ModelsView extends HTMLElement {
     const [before, mayManage] = [this.#mayManage, this.#feed.mayManage];
     const list = this.#tabs.querySelector('[role="tablist"]');
     this.#mayManage = mayManage;
+    const { whyNotManage } = this.#feed;
+    setOrHide(this.#whyNot, whyNotManage && `Here models can only be looked at: ${whyNotManage}.`);
     list.hidden = !mayManage;
     if (!mayManage) list.querySelector('[role="tab"]').click();
     else if (!before) this.#packages.refresh();
