@@ -4,6 +4,7 @@ Both belong to the process that collects no test itself, which reads only the `c
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -20,6 +21,8 @@ COMMAND = "pytest -n 2 tests/conformance --write-conformance"
 # Tests start hundreds of processes. Each would compile all that it imports, which takes longer than to import it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# What a shell starts in the background ignores Ctrl-C, and so does what that starts; tests send it to their processes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # They also make thousands of HTTP clients. Each would read all authorities that this machine trusts, which takes 30 ms.
 # No test needs one of those: what speaks TLS here is told whom to trust.

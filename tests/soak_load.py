@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
-from websockets.sync.client import connect
 
 from installed_models import installed_model
-from server_process import HANG_GUARD_S
+from websocket_clients import connect
 
 SENTENCES = (
     "The committee met on Tuesday to talk about the new bridge over the river.",
@@ -72,7 +71,7 @@ class Traffic:
     def live(self, n: int) -> int:
         """Speak a clip into a WebSocket, and wait for all its words."""
         address = f"{self.url.replace('http', 'ws')}/v1/audio/transcriptions/live?model=whisper&sample_rate=22050"
-        with connect(address, open_timeout=HANG_GUARD_S) as socket:
+        with connect(address) as socket:
             samples = self.clips[n % len(self.clips)][44:]
             for start in range(0, len(samples), _BLOCK_BYTES):
                 socket.send(samples[start : start + _BLOCK_BYTES])

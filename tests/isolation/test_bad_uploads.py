@@ -15,7 +15,7 @@ from controlled_server import CLIP, TRANSCRIPTIONS
 from isolated_server import children_of, isolated_server
 from process_tree import descriptor_counts
 from refusals import assert_refused, assert_unharmed
-from server_process import running_server
+from server_process import HANG_GUARD_S, running_server
 
 BAD = audio_assets.bad_audio()
 MIB = 1024 * 1024
@@ -50,11 +50,12 @@ def test_a_server_whose_models_only_speak_has_a_codec_worker_from_the_first_uplo
     config = {"models": [speaks], "isolation": "process", "lazy_load": True, "ui_management": True}
     with running_server(tmp_path, config) as server:
         process = psutil.Process(server.process.pid)
-        assert httpx.get(f"{server.url}/health").status_code == 200  # what is started with the server has been by now
-        assert process.children() == []
-        httpx.post(f"{server.url}/v1/models/load", json={**speaks, "id": "asr", "task": "asr"}).raise_for_status()
-        heard = httpx.post(f"{server.url}{TRANSCRIPTIONS}", data={"model": "asr"}, files={"file": ("a.wav", CLIP)})
-        assert heard.status_code == 200
+        with httpx.Client(base_url=server.url, timeout=HANG_GUARD_S) as client:
+            assert client.get("/health").status_code == 200  # what is started with the server has been by now
+            assert process.children() == []
+            client.post("/v1/models/load", json={**speaks, "id": "asr", "task": "asr"}).raise_for_status()
+            heard = client.post(TRANSCRIPTIONS, data={"model": "asr"}, files={"file": ("a.wav", CLIP)})
+            assert heard.status_code == 200
         assert len([child for child in process.children() if WORKER in child.cmdline()]) == 1
 
 

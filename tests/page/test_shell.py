@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from accessibility import grave_faults
 from browser import visit
-from server_process import running_server
+from server_process import HANG_GUARD_S, running_server
 
 KEY = "a-key"
 VIEWS = ["Studio", "Models", "Activity"]
@@ -33,7 +33,7 @@ def locked(tmp_path):
 
 
 def test_the_page_needs_no_key_and_no_other_site(locked):
-    with httpx.Client(base_url=locked.url) as client:
+    with httpx.Client(base_url=locked.url, timeout=HANG_GUARD_S) as client:
         page = client.get("/")
         script = client.get("/page/main.js")
         assert client.get("/v1/models").status_code == 401
@@ -45,7 +45,7 @@ def test_the_page_needs_no_key_and_no_other_site(locked):
 
 
 def test_a_file_that_the_browser_has_is_not_sent_again(server):
-    with httpx.Client(base_url=server.url) as client:
+    with httpx.Client(base_url=server.url, timeout=HANG_GUARD_S) as client:
         first = client.get("/page/main.js")
         again = client.get("/page/main.js", headers={"if-none-match": first.headers["etag"]})
 
@@ -54,7 +54,7 @@ def test_a_file_that_the_browser_has_is_not_sent_again(server):
 
 def test_a_file_that_is_not_of_the_page_is_not_found(server):
     for path in ("/page/", "/page/none.js", "/page/..%2ffiles.py", "/page/index.html"):
-        assert httpx.get(f"{server.url}{path}").json()["error"]["code"] == "not_found"
+        assert httpx.get(f"{server.url}{path}", timeout=HANG_GUARD_S).json()["error"]["code"] == "not_found"
 
 
 def test_the_keyboard_reaches_every_view(browser, server):

@@ -77,7 +77,9 @@ def test_a_text_arrives_as_it_was_typed_and_the_answer_is_saved(run, server, che
     ran = run(language, {"path": "v1/audio/speech", "json": body, "saveAs": "out's.flac"})
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    answer = httpx.post(server.url + SPEECH, json=body, headers={"authorization": f"Bearer {KEY}"})
+    answer = httpx.post(
+        server.url + SPEECH, json=body, headers={"authorization": f"Bearer {KEY}"}, timeout=HANG_GUARD_S
+    )
     assert (tmp_path / "out's.flac").read_bytes() == answer.content
     assert len(checkpoint.events("run", body["input"])) == 2
 

@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import expect
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
-from websockets.sync.client import connect
 
 from browser import chromium, visit
 from conformance_client import eventually
@@ -17,6 +16,7 @@ from controlled_server import SPEECH
 from live_client import LIVE, live_client
 from scaled_server import API_KEY, MODELS, scaled_server
 from server_process import HANG_GUARD_S
+from websocket_clients import connect
 
 pytestmark = pytest.mark.slow
 
@@ -139,7 +139,9 @@ def test_a_client_that_leaves_frees_its_slot(server):
 
 def leave_early(server, checkpoint):
     """Ask, and go once the engine is at work."""
-    with httpx.Client(base_url=server.url, headers={"authorization": f"Bearer {API_KEY}"}) as client:
+    with httpx.Client(
+        base_url=server.url, headers={"authorization": f"Bearer {API_KEY}"}, timeout=HANG_GUARD_S
+    ) as client:
         asking = server.threads.submit(client.post, SPEECH, json={"model": "first", "input": "left"})
         checkpoint.wait_for("run", text="left")
         client.close()
@@ -160,7 +162,7 @@ def test_live_audio_is_transcribed_over_a_websocket(server):
 
 def live_socket(server):
     url = f"{server.url.replace('http', 'ws')}{LIVE}?model=asr"
-    return connect(url, additional_headers={"authorization": f"Bearer {API_KEY}"}, open_timeout=HANG_GUARD_S)
+    return connect(url, additional_headers={"authorization": f"Bearer {API_KEY}"})
 
 
 def test_live_audio_is_transcribed_while_its_body_comes(server):
@@ -193,7 +195,7 @@ def test_a_replica_answers_to_nobody_but_its_front(server):
 def status_of(url):
     """What is answered to who has a client's key; None where no HTTP is spoken: Ray listens there, too."""
     try:
-        return httpx.get(url, headers={"authorization": f"Bearer {API_KEY}"}).status_code
+        return httpx.get(url, headers={"authorization": f"Bearer {API_KEY}"}, timeout=HANG_GUARD_S).status_code
     except httpx.HTTPError:
         return None
 

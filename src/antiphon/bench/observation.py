@@ -2,11 +2,13 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from antiphon.admission.gate import Granted
+from antiphon.admission.gate import Gate, Granted
 from antiphon.bench.comparisons import Case, Comparison, Sense, Side
 from antiphon.bench.lab import Lab
 from antiphon.bench.material import CLIENTS, NOOP
@@ -18,6 +20,7 @@ from antiphon.observability.journal.journal import Journal
 from antiphon.observability.journal.lines import JournalLines
 from antiphon.observability.observers import Observers
 from antiphon.observability.records import RecordKeeper
+from antiphon.ports.observer import Observer, SilentObserver
 from antiphon.runtime.clock import LoopClock
 from antiphon.runtime.line_file import LineFile
 from antiphon.vocabulary.states import Operation
@@ -51,9 +54,9 @@ def observation(lab: Lab) -> Case:
 
 
 class CountingCycle:
-    """All that is done to enter and count one request, around an application that does nothing else.
+    """What it adds to one request that it is entered, counted and kept in the journal, which is written to a file.
 
-    It has its slot of a gate that keeps the journal, which is written to a file: what the gate does for it is in it.
+    Around an application that has its slot of a gate and does nothing else: what that takes by itself is taken off.
     """
 
     def __init__(self, name: str, cycles: int, file: Path) -> None:
@@ -62,29 +65,50 @@ class CountingCycle:
         self._file = file
         self._clock = LoopClock()
         self._journal = Journal(self._clock)
-        self._gate = JournaledGate(_MODEL, 1, self._journal)
         counts = Counts()
-        self._observer = Observers([RecordKeeper(), counts, self._journal])
-        self._entered = RequestLedger(counts).around(self._answer)
+        observer = Observers([RecordKeeper(), counts, self._journal])
+        counted = _Application(JournaledGate(_MODEL, 1, self._journal), self._clock, observer)
+        self._counted = RequestLedger(counts).around(counted)
+        self._bare = _Application(Gate(_MODEL, 1), self._clock, SilentObserver())
 
     def measure(self) -> Sample:
-        """Enter so many."""
+        """Enter so many, and let as many through that are not entered."""
         return asyncio.run(self._measure())
 
     async def _measure(self) -> Sample:
+        counted = await self._timed(self._counted_cycles)
+        bare = await self._timed(partial(self._cycles_of, self._bare))
+        return Sample(self._cycles, counted.wall_s - bare.wall_s, counted.cpu_s - bare.cpu_s)
+
+    async def _timed(self, cycles: Callable[[], Awaitable[None]]) -> Sample:
+        before_s, started_s = time.process_time(), time.perf_counter()
+        await cycles()
+        return Sample(self._cycles, time.perf_counter() - started_s, time.process_time() - before_s)
+
+    async def _counted_cycles(self) -> None:
         file = LineFile(self._file, "the journal", kept=1)
         file.open()
         lines = JournalLines(self._journal, file, self._clock, max_bytes=_FILE_BYTES)
         lines.start()
-        before_s, started_s = time.process_time(), time.perf_counter()
+        await self._cycles_of(self._counted)
+        await lines.close()
+
+    async def _cycles_of(self, application: ASGIApp) -> None:
         for cycle in range(self._cycles):
-            await self._entered({"type": "http", "method": "POST", "path": "/", "headers": _HEADERS}, _hear, _drop)
+            await application({"type": "http", "method": "POST", "path": "/", "headers": _HEADERS}, _hear, _drop)
             if not cycle % _PAUSE_CYCLES:
                 await asyncio.sleep(0)  # what is due is written
-        await lines.close()
-        return Sample(self._cycles, time.perf_counter() - started_s, time.process_time() - before_s)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+
+class _Application:
+    """Gives every request its slot, and answers it."""
+
+    def __init__(self, gate: Gate, clock: LoopClock, observer: Observer) -> None:
+        self._gate = gate
+        self._clock = clock
+        self._observer = observer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope
         await receive()
         self._observer.asked(_MODEL)
