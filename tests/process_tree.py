@@ -18,6 +18,19 @@ def pss_bytes(server: ServerProcess) -> int:
     return sum(process.memory_full_info().pss for process in processes_of(server))
 
 
+def anonymous_bytes(server: ServerProcess) -> int:
+    """What they have allocated, without the files that are mapped: those are shared with whoever else runs, too.
+
+    Source: proc(5), Pss_Anon of smaps_rollup.
+    """
+    lines = [
+        line
+        for process in processes_of(server)
+        for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
+    ]
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss_Anon:"))
+
+
 def descriptor_counts(server: ServerProcess) -> dict[int, int]:
     """The open descriptors of each process, by its number."""
     return {process.pid: process.num_fds() for process in processes_of(server)}

@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 
 from metrics_scrape import scraped
-from process_tree import descriptor_counts, pss_bytes
+from process_tree import anonymous_bytes, descriptor_counts
 from server_process import ServerProcess, running_server, started_alone
 from soak_load import KINDS, Traffic, configuration
 
@@ -120,7 +120,7 @@ def _load(
 
 
 def _sampled(server: ServerProcess, began: float, sent: list[Future[None]]) -> Iterator[int]:
-    elapsed, size = time.monotonic() - began, pss_bytes(server)
+    elapsed, size = time.monotonic() - began, anonymous_bytes(server)
     open_ = sum(not future.done() for future in sent)
     print(f"{elapsed:6.0f} s  {size / MIB:7.1f} MiB  {len(sent)} sent, {open_} open", flush=True)
     if elapsed > WARM_S:
