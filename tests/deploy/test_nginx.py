@@ -13,6 +13,7 @@ import pytest
 
 from controlled_server import SPEECH, ControlledServer, controlled_server
 from deploy_files import DEPLOY
+from leaving_client import asking_for_speech
 from live_client import LIVE, live_client
 from server_process import HANG_GUARD_S
 from websocket_clients import connect
@@ -139,19 +140,9 @@ def test_an_upload_larger_than_nginx_takes_by_itself_is_let_through(proxied):
 
 def test_a_client_that_leaves_ends_its_run(proxied):
     with proxied.server.steered("run.hold.left") as checkpoint, proxied.server.steered("run.cancellable"):
-        with live_leaver(proxied.url, {"model": "tts", "input": "left"}):
+        with asking_for_speech(proxied.url, {"model": "tts", "input": "left"}):
             checkpoint.wait_for("run", text="left")
         checkpoint.wait_for("ran", text="left")  # the hold is still there: only the client's leaving ended it
-
-
-@contextmanager
-def live_leaver(url, body):
-    """A client that asks for speech and has gone when the block ends."""
-    request = httpx.Request("POST", url + SPEECH, json=body)
-    head = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
-    with socket.create_connection((request.url.host, request.url.port), timeout=HANG_GUARD_S) as leaver:
-        leaver.sendall(f"POST {SPEECH} HTTP/1.1\r\n{head}\r\n".encode() + request.content)
-        yield
 
 
 def test_the_site_says_what_must_not_be_left_to_nginx():

@@ -13,6 +13,7 @@ from websockets.frames import CloseCode
 from browser import chromium, visit
 from conformance_client import eventually
 from controlled_server import SPEECH
+from leaving_client import asking_for_speech
 from live_client import LIVE, live_client
 from scaled_server import API_KEY, MODELS, scaled_server
 from server_process import HANG_GUARD_S
@@ -130,22 +131,11 @@ def test_a_client_that_leaves_frees_its_slot(server):
     checkpoint = server.checkpoints["first"]
     checkpoint.set("run.cancellable")
     with checkpoint.held("run", "left"):
-        answer = server.threads.submit(leave_early, server, checkpoint)
-        answer.result()
+        with asking_for_speech(server.url, {"model": "first", "input": "left"}, API_KEY):
+            checkpoint.wait_for("run", text="left")
         free = eventually(lambda: server.status("first"), is_idle, "a free slot")
     checkpoint.unset("run.cancellable")
     assert len(free) == 2
-
-
-def leave_early(server, checkpoint):
-    """Ask, and go once the engine is at work."""
-    with httpx.Client(
-        base_url=server.url, headers={"authorization": f"Bearer {API_KEY}"}, timeout=HANG_GUARD_S
-    ) as client:
-        asking = server.threads.submit(client.post, SPEECH, json={"model": "first", "input": "left"})
-        checkpoint.wait_for("run", text="left")
-        client.close()
-    assert asking.exception() is not None
 
 
 def is_idle(standing):
