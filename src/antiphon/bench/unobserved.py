@@ -7,13 +7,16 @@ import asyncio
 import sys
 from pathlib import Path
 
-import uvloop
+from antiphon.runtime.permanent import permanent_imports
 
-from antiphon.bench.null import TARGET
-from antiphon.bootstrap import assemble, serve
-from antiphon.config import load_config
-from antiphon.runtime.discovery import AdapterFinder
-from antiphon.runtime.signals import StopSignals
+with permanent_imports():  # as `antiphon serve` does: what is collected, and how often, must be alike
+    import uvloop
+
+    from antiphon.bench.null import TARGET
+    from antiphon.bootstrap import assemble, serve
+    from antiphon.config import load_config
+    from antiphon.runtime.discovery import AdapterFinder
+    from antiphon.runtime.signals import StopSignals
 
 
 def _announce(url: str) -> None:
