@@ -18,17 +18,14 @@ def pss_bytes(server: ServerProcess) -> int:
     return sum(process.memory_full_info().pss for process in processes_of(server))
 
 
-def anonymous_bytes(server: ServerProcess) -> int:
-    """What they have allocated, without the files that are mapped: those are shared with whoever else runs, too.
+def anonymous_bytes(server: ServerProcess) -> list[int]:
+    """What each of them has allocated, without the files that are mapped: those are shared with whoever else runs, too.
 
     Source: proc(5), Pss_Anon of smaps_rollup.
     """
-    lines = [
-        line
-        for process in processes_of(server)
-        for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
-    ]
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss_Anon:"))
+    rollups = [Path(f"/proc/{process.pid}/smaps_rollup").read_text() for process in processes_of(server)]
+    lines = [next(line for line in text.splitlines() if line.startswith("Pss_Anon:")) for text in rollups]
+    return [int(line.split()[1]) * 1024 for line in lines]
 
 
 def descriptor_counts(server: ServerProcess) -> dict[int, int]:

@@ -120,11 +120,12 @@ def _load(
 
 
 def _sampled(server: ServerProcess, began: float, sent: list[Future[None]]) -> Iterator[int]:
-    elapsed, size = time.monotonic() - began, anonymous_bytes(server)
+    elapsed, sizes = time.monotonic() - began, anonymous_bytes(server)
     open_ = sum(not future.done() for future in sent)
-    print(f"{elapsed:6.0f} s  {size / MIB:7.1f} MiB  {len(sent)} sent, {open_} open", flush=True)
+    each = " ".join(f"{size / MIB:.0f}" for size in sizes)
+    print(f"{elapsed:6.0f} s  {sum(sizes) / MIB:7.1f} MiB ({each})  {len(sent)} sent, {open_} open", flush=True)
     if elapsed > WARM_S:
-        yield size
+        yield sum(sizes)
 
 
 def _told(tally: Tally) -> Iterator[str]:
