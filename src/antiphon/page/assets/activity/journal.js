@@ -7,6 +7,7 @@ import { h } from "../base/dom.js";
 import { clockTime } from "../base/format.js";
 import { drawnWhileShown } from "../parts/drawing.js";
 import { copyButton, field } from "../parts/fields.js";
+import { setText } from "../parts/in_place.js";
 import { KINDS, kindsOf, requestsOf, told } from "./words.js";
 
 /** How many rows there are at first, and how many more each time that older ones are asked for. */
@@ -161,7 +162,7 @@ export class Journal extends HTMLElement {
   #namePause() {
     const waiting = this.#newCount > 0 ? `Paused (${this.#newCount} new)` : "Paused";
     const name = this.#isPaused ? waiting : "Pause";
-    if (this.pause.textContent !== name) this.pause.textContent = name;
+    setText(this.pause, name);
   }
 
   #lines() {

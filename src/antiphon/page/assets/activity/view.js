@@ -7,6 +7,7 @@ import { h } from "../base/dom.js";
 import { clockTime, fineTime } from "../base/format.js";
 import { drawnWhileShown } from "../parts/drawing.js";
 import { choice, field } from "../parts/fields.js";
+import { setText } from "../parts/in_place.js";
 import { modelSelect } from "../parts/models_of.js";
 import { TimeChart } from "./chart.js";
 import { Journal } from "./journal.js";
@@ -148,7 +149,7 @@ export class ActivityView extends HTMLElement {
   #showKnown(from) {
     const { knownSince } = this.ledger;
     const text = knownSince !== null && knownSince > from ? `What is kept begins at ${clockTime(knownSince)}.` : "";
-    if (this.known.textContent !== text) this.known.textContent = text;
+    setText(this.known, text);
   }
 
   #slots(model) {

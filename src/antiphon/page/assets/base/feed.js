@@ -99,23 +99,27 @@ export class Feed extends EventTarget {
   }
 
   async #readAll() {
-    await this.#findReplica();
-    const [, , refusal] = await Promise.all([this.#readStatus(), this.refreshModels(), askManagement()]);
+    const [, , refusal] = await Promise.all([this.#readFirstStatus(), this.refreshModels(), askManagement()]);
     this.mayManage = refusal === null;
     this.whyNotManage = refusal?.message ?? "";
     this.#tell("models");
   }
 
   /** Each replica has a journal and a status of its own; the front's are no moment that could be followed. */
-  async #findReplica() {
-    const { replicas = [] } = await callJson("v1/status");
-    this.replicas = replicas.filter((replica) => replica.answers).map((replica) => replica.name);
+  async #readFirstStatus() {
+    const status = await callJson("v1/status");
+    this.replicas = (status.replicas ?? []).filter((replica) => replica.answers).map((replica) => replica.name);
     if (!this.replicas.includes(this.replica)) this.replica = this.replicas[0] ?? "";
     this.#tell("replicas");
+    if (this.replica) await this.#readStatus();
+    else this.#keepStatus(status);
   }
 
   async #readStatus() {
-    const status = await callJson("v1/status", { query: { replica: this.replica } });
+    this.#keepStatus(await callJson("v1/status", { query: { replica: this.replica } }));
+  }
+
+  #keepStatus(status) {
     this.status = status;
     this.statusAt = performance.now();
     this.#tell("status");
