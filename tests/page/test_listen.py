@@ -4,7 +4,6 @@ import base64
 import io
 import re
 
-import httpx
 import numpy as np
 import pytest
 import soundfile
@@ -18,7 +17,7 @@ from browser import visit
 from controlled_server import CLIP, SPEECH, TRANSCRIPTIONS
 from engine_server import words_of
 from installed_models import installed_model
-from server_process import HANG_GUARD_S, running_server
+from server_process import running_server
 
 pytestmark = pytest.mark.engine
 
@@ -63,12 +62,6 @@ def server(tmp_path_factory, checkpoint):
     models.append({"id": "mute", "family": "controlled", "task": "diar", "path": str(mute.path), "lazy": True})
     config = {"models": models, "max_audio_seconds": MOST_SECONDS}
     with running_server(tmp_path_factory.mktemp("server"), config, "--parallel-jobs") as it:
-        yield it
-
-
-@pytest.fixture(scope="module")
-def client(server):
-    with httpx.Client(base_url=server.url, timeout=HANG_GUARD_S) as it:
         yield it
 
 

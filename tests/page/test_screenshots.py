@@ -4,7 +4,6 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import httpx
 import pytest
 from playwright.sync_api import expect
 
@@ -13,7 +12,7 @@ from browser import visit
 from conformance_client import eventually
 from controlled_server import SPEECH
 from installed_models import installed_model
-from server_process import HANG_GUARD_S, running_server
+from server_process import running_server
 
 pytestmark = pytest.mark.engine
 
@@ -38,12 +37,6 @@ def server(tmp_path_factory, checkpoint):
     models = [*(installed_model(package, slots=2, lazy=True) for package in PACKAGES), held]
     config = {"models": models, "ui_management": True}
     with running_server(tmp_path_factory.mktemp("server"), config, "--parallel-jobs") as it:
-        yield it
-
-
-@pytest.fixture(scope="module")
-def client(server):
-    with httpx.Client(base_url=server.url, timeout=HANG_GUARD_S) as it:
         yield it
 
 
