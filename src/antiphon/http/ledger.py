@@ -210,8 +210,8 @@ def _id_of(scope: Scope) -> str | None:
 
 
 def _content(message: Message) -> bytes:
-    """What the other side gets of a message: of a body, or of a WebSocket."""
-    content: bytes = message.get("body") or message.get("bytes") or b""
+    """What the other side gets of a message of a WebSocket; nothing of any other."""
+    content: bytes = message.get("bytes") or b""
     return content or (message.get("text") or "").encode("utf-8", "backslashreplace")
 
 
