@@ -42,8 +42,7 @@ def scale(
 
     import uvloop
 
-    from antiphon.bootstrap import installed_config
-    from antiphon.config import load_config
+    from antiphon.cli.serving import settings_of
     from antiphon.runtime.parallel import STARTUP_NOTICE
     from antiphon.runtime.signals import StopSignals
     from antiphon.scaling.deployment import Wanted, require_extra, running_fleet
@@ -62,10 +61,7 @@ def scale(
         require_extra()
         from antiphon.scaling.serving import serve_front
 
-        if config is None:
-            settings = installed_config(None, flags, parallel_jobs=parallel_jobs)
-        else:
-            settings = load_config(config, parallel_jobs=parallel_jobs, overrides=flags)
+        settings = settings_of(config, None, flags, parallel_jobs=parallel_jobs)
         plan = Plan(settings, family or (), parallel_jobs, token_hex(32), log_level.upper(), log_format)
         wanted = Wanted(replicas, cpus, gpus, per_node, ray_address)
         if parallel_jobs:

@@ -11,7 +11,7 @@ import uvloop
 
 from antiphon.bootstrap import Assembly, assemble, installed_config, serve
 from antiphon.cli.faults import one_line_errors
-from antiphon.config import load_config
+from antiphon.config import ServerConfig, load_config
 from antiphon.config.wording import shown_path
 from antiphon.runtime.discovery import AdapterFinder
 from antiphon.runtime.parallel import STARTUP_NOTICE
@@ -43,13 +43,18 @@ def run(order: Order) -> None:
             runner.run(serve(assembly, _announcer(assembly), signals))
 
 
+def settings_of(
+    config: Path | None, models_root: Path | None, fields: dict[str, object], *, parallel_jobs: bool
+) -> ServerConfig:
+    """The configuration of a file, or of all models of the models root without one; `fields` win over the file's."""
+    if config is None:
+        return installed_config(models_root, fields, parallel_jobs=parallel_jobs)
+    return load_config(config, parallel_jobs=parallel_jobs, overrides=fields)
+
+
 def _assembled(order: Order) -> Assembly:
-    if order.config is None:
-        settings = installed_config(order.models_root, order.fields, parallel_jobs=order.parallel_jobs)
-    else:
-        settings = load_config(order.config, parallel_jobs=order.parallel_jobs, overrides=order.fields)
     return assemble(
-        settings,
+        settings_of(order.config, order.models_root, order.fields, parallel_jobs=order.parallel_jobs),
         AdapterFinder(order.families),
         parallel_jobs=order.parallel_jobs,
         source="the installed models" if order.config is None else shown_path(order.config),
