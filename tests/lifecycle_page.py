@@ -5,6 +5,7 @@ from antiphon.residency.lifecycle import TRANSITIONS, diagram
 _MEANING = {
     "load": "a load begins, under an admitted request or an exclusive lease",
     "publish": "the whole pool is built and becomes usable",
+    "adopt": "a pool that was built beside the first becomes usable, although the first was unloaded meanwhile",
     "fail": "nothing usable was built; the registration stays",
     "retire": "the pool is out of use, its memory is yet to be freed",
     "destroy": "the pool's sessions and weights are gone",

@@ -10,7 +10,21 @@ FAULTS = (
 )
 """The calls to a host that a history can have fail, the more often the more often they stand here."""
 
-HANGS = ("run", "run", "stream", "step", "step", "run_batch", "reset", "load", "open", "clone", "close")
+HANGS = (
+    "run",
+    "run",
+    "stream",
+    "step",
+    "step",
+    "run_batch",
+    "reset",
+    "load",
+    "open",
+    "clone",
+    "close",
+    "close",
+    "close",
+)
 """The calls to a host that a history can have hang."""
 
 
@@ -19,7 +33,8 @@ class House:
     """The server: its runtime, the slots of its models, its limits. Units: ms, and MiB of memory; 0 is no limit.
 
     `frail` has the first loads of the first model end in the death of its host. `engine_ms` limits runs, loads and
-    teardowns, so that engines may hang. `threads` has hosts that cannot be killed, nor die.
+    teardowns, so that engines may hang. `threads` has hosts that cannot be killed, nor die: a call that hangs there
+    ends by itself, long after its limit.
     """
 
     parallel: bool = True
@@ -41,8 +56,9 @@ class House:
 class Event:
     """Something happens `at_ms`. `value` says more, for each `act` in its own way; a client may leave later.
 
-    Acts: say, stream, drop (a stream that nobody reads), batch, load, unload, bulk, register, beside, new, status,
-    fault, kill (a host dies, or the next ones do), hang (a call to a host never ends, where there are limits), close.
+    Acts: say, stream, drop (a stream that nobody reads), batch, load, unload, bulk, register, beside (followed by an
+    unload for odd values), new, status, foresee (a dry run, then the real load), fault, kill (a host dies, or the next
+    ones do), hang (a call to a host takes longer than its limit, if there is one), close.
     """
 
     at_ms: int
@@ -70,15 +86,16 @@ _ACTS = {
     "drop": 2,
     "batch": 3,
     "load": 4,
-    "unload": 6,
+    "unload": 8,
     "bulk": 5,
     "register": 16,
-    "beside": 6,
+    "beside": 11,
     "new": 7,
     "status": 2,
+    "foresee": 6,
     "fault": 14,
     "kill": 10,
-    "hang": 9,
+    "hang": 12,
 }
 
 
@@ -100,7 +117,7 @@ def draw(seed: int) -> History:
         eager=random.random() < 0.2,
         frail=random.random() < 0.2,
         engine_ms=random.choice((0, 40)),
-        threads=seed % 4 == 0,
+        threads=seed % 3 == 0,
     )
     length = random.choice((20, 60, 120))
     events = [_event(random, models, length) for _ in range(random.randint(4, 36))]

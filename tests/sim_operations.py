@@ -19,6 +19,7 @@ _ONE_SLOT = House(slots=(1,))
 _TWO_SLOTS = House(slots=(2, 2, 2))
 _THREADS = House(slots=(2, 2, 2), threads=True)
 _LIMITED = House(slots=(2, 2, 2), engine_ms=20)
+_LIMITED_THREADS = House(slots=(2, 2, 2), engine_ms=20, threads=True)
 
 
 async def run(stage: Sweep, model: str = "m0", text: str = "hello") -> None:
@@ -75,6 +76,17 @@ def hanging(step: str, act):
 
     async def acted(stage: Sweep) -> None:
         stage.armed["m0", step] = deque([Act(held=asyncio.Event())])
+        with suppress(AntiphonError):
+            await act(stage)
+
+    return acted
+
+
+def slow(step: str, act):
+    """Act while the first model's next call of this kind takes longer than any limit, in a thread that goes on."""
+
+    async def acted(stage: Sweep) -> None:
+        stage.armed["m0", step] = deque([Act(takes_ms=30)])
         with suppress(AntiphonError):
             await act(stage)
 
@@ -206,7 +218,7 @@ async def expired(stage: Sweep) -> None:
 
 async def foresee(stage: Sweep) -> None:
     stage.runtime.status()
-    stage.runtime.foresee_unload()
+    stage.runtime.foresee_unload_many()
     await stage.runtime.foresee_load("m1")
     await stage.runtime.foresee_load("m1", Registration(sim_spec("m1", 2, revision=1)))
 
@@ -269,6 +281,25 @@ OPERATIONS = [
         ),
         load("m0"),
     ),
+    Operation(
+        "reconfiguration, side by side and unloaded",
+        lambda stage: asyncio.gather(
+            register(strategy=Strategy.SIDE_BY_SIDE, revision=1)(stage), stage.runtime.unload("m0")
+        ),
+        load("m0"),
+        replace(_TWO_SLOTS, max_loaded=2),
+    ),
+    Operation(
+        "reconfiguration, side by side and too late",
+        slow("load", register(strategy=Strategy.SIDE_BY_SIDE, revision=1)),
+        load("m0"),
+        _LIMITED_THREADS,
+    ),
+    Operation("reconfiguration, weights, too late", slow("load", register(revision=1)), load("m0"), _LIMITED_THREADS),
+    Operation("reconfiguration, options, too late", slow("probe", register(style=1)), load("m0"), _LIMITED_THREADS),
+    Operation("reconfiguration, unloaded, too late", slow("load", register(revision=1)), house=_LIMITED_THREADS),
+    Operation("reconfiguration, unloaded, too many slots", register(slots=4, capacity=2)),
+    Operation("reconfiguration, unloaded, one slot", register(slots=1, revision=1)),
     Operation("reconfiguration behind a request", behind_a_request(register(revision=1)), load("m0")),
     Operation("bulk", lambda stage: stage.runtime.unload_many(), load("m0", "m1")),
     Operation("bulk behind a request", behind_a_request(lambda stage: stage.runtime.unload_many()), load("m0", "m1")),
@@ -336,7 +367,7 @@ PLACES = {
     "reconfiguration, unloaded": (26, 5, 22),
     "reconfiguration, nothing new": (15, 2, 11),
     "reconfiguration, nothing new, unloaded": (26, 5, 19),
-    "reconfiguration, unloaded, and no room": (34, 7, 40),
+    "reconfiguration, unloaded, and no room": (24, 3, 50),
     "reconfiguration, side by side in vain": (29, 8, 29),
     "reconfiguration, slots": (32, 8, 22),
     "reconfiguration, options": (32, 8, 22),
@@ -345,6 +376,13 @@ PLACES = {
     "reconfiguration, too many slots": (23, 6, 11),
     "reconfiguration, side by side": (25, 7, 22),
     "reconfiguration, side by side and overtaken": (90, 21, 62),
+    "reconfiguration, side by side and unloaded": (42, 7, 64),
+    "reconfiguration, side by side and too late": (23, 7, 48),
+    "reconfiguration, weights, too late": (28, 7, 48),
+    "reconfiguration, options, too late": (32, 8, 60),
+    "reconfiguration, unloaded, too late": (26, 5, 57),
+    "reconfiguration, unloaded, too many slots": (27, 6, 32),
+    "reconfiguration, unloaded, one slot": (27, 4, 50),
     "reconfiguration behind a request": (43, 8, 35),
     "bulk": (24, 4, 11),
     "bulk behind a request": (37, 5, 24),

@@ -14,9 +14,7 @@ from antiphon.runtime.parallel import ParallelServerState
 from antiphon.runtime.serial import ServerState
 from antiphon.testing.sim import Act, sim_spec
 from antiphon.testing.virtual import StalledError, VirtualLoop
-from antiphon.vocabulary.errors import (
-    AntiphonError,
-)
+from antiphon.vocabulary.errors import AntiphonError, WorkerDied
 from antiphon.vocabulary.spec import Registration
 from antiphon.vocabulary.tasks import Final, Interface, TaskRequest, TaskResult
 from sim_history import FAULTS, HANGS, Event, History
@@ -92,10 +90,17 @@ class Play(SimStage):
             self.armed.setdefault((self._id(event), step), deque()).append(act)
             self.faulty.add(self._id(event))
             return
-        if event.act in ("hang", "kill"):
-            if not self.house.threads:  # nobody could end the one, and the other does nothing
-                (self._hang if event.act == "hang" else self._kill)(self._id(event), event.value)
+        if event.act == "hang":
+            if self._hang(self._id(event), event.value) == "close":  # which an unload makes sure to reach
+                self._begin(at, replace(event, act="unload"))
             return
+        if event.act == "kill":
+            if not self.house.threads:  # a thread cannot be killed
+                self._kill(self._id(event), event.value)
+            return
+        if event.act == "beside" and event.value % 2:
+            unload = replace(event, act="unload", at_ms=event.at_ms + 3)
+            self.loop.call_at(1000 + unload.at_ms / 1000, self._begin, at, unload)
         task = self.loop.create_task(self._client(at, event))
         self.clients.append(task)
         if event.leaves_ms is not None:  # a close is not left: it is cut
@@ -112,12 +117,14 @@ class Play(SimStage):
         if hosts and value % 4:
             hosts[value % len(hosts)].kill()
 
-    def _hang(self, model_id: str, value: int) -> None:
-        """Have a model's next call of a kind never end: somebody must end it."""
-        if self.house.engine_ms:
-            self.killed = True
-            step = HANGS[value % len(HANGS)]
-            self.armed.setdefault((model_id, step), deque()).append(Act(held=asyncio.Event()))
+    def _hang(self, model_id: str, value: int) -> str | None:
+        """Have a model's next call of a kind take longer than its limit, if there is one; the kind of call."""
+        if not self.house.engine_ms:
+            return None
+        self.killed = True
+        step = HANGS[value % len(HANGS)]
+        self.armed.setdefault((model_id, step), deque()).append(Act(held=asyncio.Event()))
+        return step
 
     async def _client(self, at: int, event: Event) -> None:
         name = f"r{at}"
@@ -223,8 +230,23 @@ class Play(SimStage):
             gate = status.gate
             if gate.active_slots > gate.capacity or len(status.estimates_s) != len(gate.queue):
                 self.find(f"{name} saw {status}")
-        self.runtime.foresee_unload(None)
+        self.runtime.foresee_unload_many(None)
         await self.runtime.foresee_load(self._id(event))
+
+    async def _foresee(self, name: str, event: Event) -> None:
+        """Load a model right after a dry run: nothing can change in between, so the two agree on a back-off."""
+        model = self._id(event)
+        is_idle = model in self.names and self.runtime._desk.is_idle(model)
+        foreseen = (await self.runtime.foresee_load(model, busy_timeout_ms=event.timeout_ms)).refusal
+        refused = False
+        try:
+            await self.runtime.load(model, event.timeout_ms)
+        except WorkerDied as refusal:
+            refused = "times in a row" in refusal.message
+            raise
+        finally:
+            if is_idle and refused != isinstance(foreseen, WorkerDied):
+                self.find(f"{name} was told {foreseen!r} by the dry run, and {refused=}")
 
     async def _close(self, name: str, event: Event) -> None:
         self.closing = True

@@ -31,6 +31,7 @@ REASONS = (
     "worker died",
     "run took too long",
     "load took too long",
+    "teardown took too long",
     "load failed",
     "too many slots",
     "engine failed",
@@ -80,6 +81,8 @@ def reason_of(house: House, event: Event, refusal: AntiphonError, grounds: Groun
             return "too many slots", event.act not in ("register", "beside")
         case LoadFailed():
             return "load failed", grounds.faulty and "internal error" not in refusal.message
+        case EngineError() if "teardown_timeout_ms" in refusal.message:
+            return "teardown took too long", bool(house.engine_ms) and house.threads
         case EngineError():
             return "engine failed", grounds.faulty
         case InvalidRequest():

@@ -110,8 +110,10 @@ class SimStage(SilentObserver):
     # The observer
 
     def transitioned(self, model_id: str, before: ModelState, after: ModelState) -> None:
-        self.edges[before, self._step(model_id, before, after)] += 1
-        self._check_room()
+        step = self._step(model_id, before, after)
+        self.edges[before, step] += 1
+        # An adopted pool has two places within this one step: its own, and the one that it was built in.
+        self._check_room(adopted=step is Step.ADOPT)
 
     def failed(self, model_id: str, what: str, error: BaseException) -> None:
         if not isinstance(error, AntiphonError | AbandonedError):
@@ -132,7 +134,12 @@ class SimStage(SilentObserver):
     def _script(self, call: SimCall) -> Act:
         armed = self.armed.get((call.spec.id, call.step))
         takes_ms = _TAKES_MS.get(call.step, self.run_ms.get(call.text or "", 2))
-        return replace(armed.popleft(), takes_ms=takes_ms) if armed else Act(takes_ms)
+        if not armed:
+            return Act(takes_ms)
+        act = armed.popleft()
+        if act.held is not None and self.house.threads:  # nothing else could end it
+            self.loop.call_later(3 * self.house.engine_ms / 1000, act.held.set)
+        return replace(act, takes_ms=takes_ms)
 
     # What must hold
 
@@ -162,12 +169,14 @@ class SimStage(SilentObserver):
             self.find(f"{entry.id} has {entry.facts} for {resident.pool}")
         if state is ModelState.LOADING and resident.attempt is None:
             self.find(f"{entry.id} loads and nobody loads it")
+        if resident.overdue is not None and not all(waiter.done() for waiter in resident.waiters):
+            self.find(f"a caller still waits for {entry.id}, which is overdue")
         if state is ModelState.READY and len(resident.pool.host.sessions) != entry.registration.spec.slots:
             self.find(f"{entry.id} is published in part")
 
-    def _check_room(self) -> None:
+    def _check_room(self, *, adopted: bool = False) -> None:
         resident = sum(entry.state in RESIDENT for entry in self.runtime._residents.registry)
-        beside = len(self.runtime._residents.evictions._aside)
+        beside = len(self.runtime._residents.evictions._beside) - adopted
         if self.house.max_loaded and resident + beside > self.house.max_loaded:
             self.find(f"{resident} models are resident and {beside} built beside, of {self.house.max_loaded}")
 
@@ -199,9 +208,9 @@ class SimStage(SilentObserver):
             if resident.attempt is not None or resident.entry.state not in (ModelState.READY, ModelState.UNLOADED):
                 self.find(f"{resident.entry.id} is left {resident.entry.state}")
             self._check_state(resident)
-        if desk._pending or len(self.runtime._tasks) or residents.evictions._aside or residents._room._waiting:
+        if desk._pending or len(self.runtime._tasks) or residents.evictions._beside or residents._room._waiting:
             self.find(
-                f"left over: {desk._pending}, {len(self.runtime._tasks)} tasks, {len(residents.evictions._aside)}"
+                f"left over: {desk._pending}, {len(self.runtime._tasks)} tasks, {len(residents.evictions._beside)}"
             )
         pools = [it.pool.host for it in residents if it.pool is not None]
         if len(pools) != len(self.world.hosts) or any(it not in pools for it in self.world.hosts):
@@ -212,7 +221,8 @@ class SimStage(SilentObserver):
     async def check_idle_unload(self) -> None:
         if not self.house.idle_ms:
             return
-        await asyncio.sleep(self.house.idle_ms / 1000 + 0.1)
+        slowest_teardown_ms = 3 * self.house.engine_ms + 100
+        await asyncio.sleep((self.house.idle_ms + slowest_teardown_ms) / 1000)
         for entry in self.runtime._residents.registry:
             if entry.state is not ModelState.UNLOADED and not entry.registration.pinned:
                 self.find(f"{entry.id} is idle and {entry.state}")

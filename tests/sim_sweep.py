@@ -31,7 +31,20 @@ _START = 4
 """A coroutine's frame that has come further than this is resumed, not called."""
 _GIVING_BACK = frozenset({"release", "withdraw", "dismiss", "expire", "unclaim", "close", "aclose", "terminate"})
 _UNDOING = frozenset(
-    {"release", "give_up", "_ring", "abandon", "destroy", "_died", "close", "cut", "drop_gate", "schedule"}
+    {
+        "release",
+        "give_up",
+        "_ring",
+        "_stop_load",
+        "_stop_teardown",
+        "abandon",
+        "destroy",
+        "_died",
+        "close",
+        "cut",
+        "drop_gate",
+        "schedule",
+    }
 )
 """What the runtime does to give back or take back: calls from within it are exempt too."""
 _HEARING = frozenset({"transitioned", "failed"})

@@ -13,7 +13,7 @@ from lifecycle_page import page
 PAGE = Path(__file__).parents[2] / "docs" / "lifecycle.md"
 
 LEGAL = {
-    "unloaded": {"load": "loading"},
+    "unloaded": {"load": "loading", "adopt": "ready"},
     "loading": {"publish": "ready", "fail": "unloaded"},
     "ready": {"retire": "unloading", "reconfigure": "reconfiguring"},
     "reconfiguring": {"preserve": "ready", "publish": "ready", "fail": "unloaded"},
@@ -42,7 +42,7 @@ def test_every_state_can_be_reached_and_left() -> None:
 
 def test_only_a_whole_pool_makes_a_model_ready() -> None:
     leading_to_ready = {step for (_, step), after in TRANSITIONS.items() if after is ModelState.READY}
-    assert leading_to_ready == {Step.PUBLISH, Step.PRESERVE}
+    assert leading_to_ready == {Step.PUBLISH, Step.PRESERVE, Step.ADOPT}
 
 
 def test_the_diagram_has_one_edge_a_row() -> None:

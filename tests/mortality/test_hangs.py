@@ -4,16 +4,19 @@ import asyncio
 
 import pytest
 
+from antiphon.runtime.api import Strategy
 from antiphon.runtime.watch import STOP_GRACE_S
 from antiphon.runtime.wiring import EngineLimits
-from antiphon.testing.sim import sim_spec
-from antiphon.vocabulary.errors import LoadFailed, RunTimeout, WorkerDied
+from antiphon.testing.sim import Act, sim_spec
+from antiphon.vocabulary.errors import EngineError, LoadFailed, RunTimeout, WorkerDied
 from antiphon.vocabulary.spec import Registration
 from antiphon.vocabulary.states import ModelState
 from virtual_stage import in_virtual_time, order
 
 two_seconds = pytest.mark.parametrize("engine_limits", [EngineLimits(run_s=2)], ids=["run 2 s"])
 load_limit = pytest.mark.parametrize("engine_limits", [EngineLimits(load_s=2)], ids=["load 2 s"])
+_INSPECTION_S = 0.002
+"""What inspecting a model and ending the host that did it take, before its load begins."""
 teardown_limit = pytest.mark.parametrize("engine_limits", [EngineLimits(teardown_s=2)], ids=["teardown 2 s"])
 
 
@@ -348,6 +351,147 @@ async def test_a_models_own_load_limit_replaces_the_servers(stage, ms):
     assert task.done() == bool(ms)
     held.set()
     await asyncio.gather(task, return_exceptions=True)
+
+
+@load_limit
+@in_virtual_time
+async def test_a_request_that_is_granted_a_slot_while_a_load_is_overdue_is_released_at_once(stage):
+    stage.like_threads()
+    stage.model()
+    held = stage.hold("load")
+    with pytest.raises(LoadFailed):
+        await stage.say("first")
+    begun = stage.loop.time()
+    with pytest.raises(LoadFailed, match="load_timeout_ms"):
+        await stage.say("second")
+    assert elapsed(stage, begun) == 0
+    (status,) = stage.runtime.status()
+    assert (status.view.state, status.gate.active_slots) == (ModelState.LOADING, 2)
+    held.set()
+    await stage.settled()
+    (status,) = stage.runtime.status()
+    assert (status.view.state, status.gate.leases) == (ModelState.READY, ())
+    assert stage.calls("run") == []  # nobody waits for an answer any more
+    assert await stage.say("third") == "a@0/0|third"
+    assert stage.loads() == 1
+
+
+@load_limit
+@in_virtual_time
+async def test_a_client_that_registers_a_new_model_is_released_from_a_load_that_cannot_be_killed(stage):
+    stage.like_threads()
+    begun, held = stage.loop.time(), stage.hold("load", "new")
+    with pytest.raises(LoadFailed, match="load_timeout_ms"):
+        await stage.runtime.register(Registration(sim_spec("new", 2), lazy=True))
+    assert elapsed(stage, begun) == 2 + _INSPECTION_S
+    assert stage.state("new") is ModelState.LOADING
+    held.set()
+    await stage.settled()
+    assert stage.runtime.view("new").loaded
+
+
+@pytest.mark.parametrize("change", [{"revision": 1}, {"style": 1}], ids=["weights", "options"])
+@load_limit
+@in_virtual_time
+async def test_a_trial_that_ends_too_late_in_a_thread_leaves_the_old_model_in_place(stage, change):
+    stage.like_threads()
+    stage.model()
+    await loaded(stage)
+    before, begun = stage.runtime.view("a").registration, stage.loop.time()
+    held = stage.hold("probe" if "style" in change else "load")
+    with pytest.raises(LoadFailed, match="load_timeout_ms"):
+        await stage.runtime.register(Registration(sim_spec("a", 2, **change), lazy=True))
+    assert elapsed(stage, begun) == 2 + _INSPECTION_S
+    assert stage.state() is ModelState.RECONFIGURING
+    held.set()
+    await stage.settled()
+    (status,) = stage.runtime.status()
+    assert (status.view.state, status.view.registration, status.gate.leases) == (ModelState.READY, before, ())
+    assert await stage.say("hello") == "a@0/0|hello"
+    assert len(stage.world.hosts) == 1
+
+
+@load_limit
+@in_virtual_time
+async def test_a_second_pool_that_is_built_too_late_in_a_thread_is_given_up(stage):
+    stage.like_threads()
+    stage.model()
+    await loaded(stage)
+    begun, held = stage.loop.time(), stage.hold("load")
+    with pytest.raises(LoadFailed, match="load_timeout_ms"):
+        await stage.runtime.register(
+            Registration(sim_spec("a", 2, revision=1), lazy=True), strategy=Strategy.SIDE_BY_SIDE
+        )
+    assert elapsed(stage, begun) == 2 + _INSPECTION_S
+    assert await stage.say("meanwhile") == "a@0/0|meanwhile"
+    held.set()
+    await stage.settled()
+    assert await stage.say("after") == "a@0/0|after"
+    assert len(stage.world.hosts) == 1
+
+
+@pytest.mark.parametrize("like_threads", [False, True], ids=["killable", "threads"])
+@load_limit
+@in_virtual_time
+async def test_weights_and_clones_share_one_budget(stage, like_threads):
+    if like_threads:
+        stage.like_threads()
+    stage.model()
+    stage.acts["a", "load"], stage.acts["a", "clone"] = Act(takes_ms=1500), Act(takes_ms=1500)
+    begun = stage.loop.time()
+    with pytest.raises(LoadFailed, match="2000 ms"):
+        await stage.say("hello")
+    assert elapsed(stage, begun) == 2
+
+
+@load_limit
+@in_virtual_time
+async def test_a_load_that_was_begun_beside_the_old_pool_keeps_its_budget(stage):
+    """The teardown of the old pool comes between the two parts, and costs nothing of it."""
+    stage.model()
+    await loaded(stage)
+    stage.acts["a", "load"], stage.acts["a", "close"] = Act(takes_ms=1500), Act(takes_ms=5000)
+    stage.acts["a", "clone"] = Act(takes_ms=1500)
+    begun = stage.loop.time()
+    with pytest.raises(LoadFailed, match="2000 ms"):
+        await stage.runtime.register(Registration(sim_spec("a", 2, revision=1), lazy=True))
+    teardown_s = 5.001  # closing the old pool, and ending its host
+    assert elapsed(stage, begun) == round(_INSPECTION_S + 2 + teardown_s, 3)
+    assert stage.runtime.view("a").registration.spec == sim_spec("a", 2, revision=1)
+
+
+@teardown_limit
+@in_virtual_time
+async def test_callers_are_released_from_a_teardown_in_a_thread_that_cannot_be_killed(stage):
+    stage.like_threads()
+    stage.model()
+    begun = await loaded(stage)
+    held = stage.hold("close")
+    with pytest.raises(EngineError, match="teardown_timeout_ms"):
+        await stage.runtime.unload("a")
+    assert elapsed(stage, begun) == 2
+    (status,) = stage.runtime.status()
+    assert (status.view.state, len(status.gate.leases)) == (ModelState.UNLOADING, 1)
+    held.set()
+    await stage.settled()
+    assert stage.state() is ModelState.UNLOADED
+    assert await stage.say("hello") == "a@0/0|hello"
+
+
+@teardown_limit
+@in_virtual_time
+async def test_a_bulk_unload_is_released_from_a_teardown_in_a_thread_and_the_others_are_freed(stage):
+    stage.like_threads()
+    for name in "ab":
+        stage.model(name)
+        await stage.runtime.load(name)
+    held = stage.hold("close", "a")
+    with pytest.raises(EngineError, match="teardown_timeout_ms"):
+        await stage.runtime.unload_many()
+    assert [stage.state(name) for name in "ab"] == [ModelState.UNLOADING, ModelState.UNLOADED]
+    held.set()
+    await stage.settled()
+    assert stage.state("a") is ModelState.UNLOADED
 
 
 @teardown_limit

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from antiphon.runtime.wiring import ResidencyLimits
-from antiphon.vocabulary.errors import InvalidRequest, ModelNotFound, ServerBusy, ShuttingDown
+from antiphon.vocabulary.errors import InvalidRequest, ModelNotFound, ServerBusy, ShuttingDown, WorkerDied
 from antiphon.vocabulary.states import ModelState
 from runtime_stage import until
 
@@ -164,7 +164,7 @@ async def test_an_unload_tells_every_lease_that_is_out_and_the_last_of_the_queue
         running = [*stage.fill(), stage.say("queued"), stage.say("last")]
         await checkpoint.await_for("run", stage.kind.slots)
         await stage.waiting(2)
-        foreseen, _ = stage.runtime.foresee_unload(["a"])
+        foreseen = stage.runtime.foresee_unload("a")
         assert foreseen.waits_for == (*(f"lease:{slot}" for slot in range(stage.kind.slots)), "waiter:2")
         assert foreseen.unloads == ("a",)
         unload = asyncio.ensure_future(stage.runtime.unload("a"))
@@ -180,7 +180,7 @@ async def test_a_bulk_tells_each_model_apart_and_what_is_in_memory(stage):
         running = stage.say("hello", "a")
         await busy.await_for("run")
         mark = told(stage)
-        foreseen, unloaded = stage.runtime.foresee_unload(["b", "c", "a", "x"])
+        foreseen, unloaded = stage.runtime.foresee_unload_many(["b", "c", "a", "x"])
         assert told(stage) == mark
         assert (foreseen.waits_for, foreseen.unloads) == (("a/lease:0",), ("b", "a"))
         bulk = asyncio.ensure_future(stage.runtime.unload_many(["b", "c", "a", "x"]))
@@ -195,7 +195,7 @@ async def test_the_serial_runtime_tells_that_it_skips_a_first_load(serial):
     with cold.held("load"):
         loading = serial.say("hello")
         await cold.await_for("load")
-        _, unloaded = serial.runtime.foresee_unload()
+        _, unloaded = serial.runtime.foresee_unload_many()
         assert unloaded == await serial.runtime.unload_many()
         assert unloaded.unloaded == ()
     await loading
@@ -204,11 +204,11 @@ async def test_the_serial_runtime_tells_that_it_skips_a_first_load(serial):
 async def test_how_long_it_would_wait_follows_the_measured_runs(stage):
     checkpoint = stage.model()
     await stage.bring("a")
-    assert stage.runtime.foresee_unload(["a"])[0].estimate_s == 0
+    assert stage.runtime.foresee_unload("a").estimate_s == 0
     checkpoint.hold("run")
     first = stage.say("hello")
     await checkpoint.await_for("run")
-    assert stage.runtime.foresee_unload(["a"])[0].estimate_s is None
+    assert stage.runtime.foresee_unload("a").estimate_s is None
     stage.clock.advance(10)
     checkpoint.release("run")
     await first
@@ -216,7 +216,7 @@ async def test_how_long_it_would_wait_follows_the_measured_runs(stage):
         running = [*stage.fill(), stage.say("queued")]
         await checkpoint.await_for("run", 1 + stage.kind.slots)
         stage.clock.advance(4)
-        assert stage.runtime.foresee_unload(["a"])[0].estimate_s == 16  # 6 s of what runs, 10 s of what waits
+        assert stage.runtime.foresee_unload("a").estimate_s == 16  # 6 s of what runs, 10 s of what waits
     await asyncio.gather(*running)
 
 
@@ -310,4 +310,84 @@ async def test_nothing_is_foreseen_once_the_runtime_closes(stage):
     with pytest.raises(ShuttingDown):
         await stage.runtime.foresee_load("a")
     with pytest.raises(ShuttingDown):
-        stage.runtime.foresee_unload()
+        stage.runtime.foresee_unload_many()
+
+
+async def test_a_model_that_is_loading_is_one_that_will_have_been_loaded(stage):
+    checkpoint = stage.model()
+    with checkpoint.held("load"):
+        loading = stage.say("hello")
+        await checkpoint.await_for("load")
+        again = await stage.runtime.foresee_load("a")
+        away, (many, _) = stage.runtime.foresee_unload("a"), stage.runtime.foresee_unload_many(["a"])
+        assert (again.waits_for, again.loads, again.unloads) == (("lease:0",), (), ())
+        assert (away.waits_for, away.loads, away.unloads) == (("lease:0",), (), ("a",))
+        bulk = (("a/lease:0",), ("a",)) if stage.runtime.parallel else ((), ())  # the serial one skips a first load
+        assert (many.waits_for, many.unloads) == bulk
+    await loading
+
+
+async def test_what_waits_ahead_decides_what_is_loaded_by_then(stage):
+    checkpoint = stage.model()
+    await stage.bring("a")
+    with checkpoint.held("run"):
+        running = stage.say("hello")
+        await checkpoint.await_for("run")
+        unload = asyncio.ensure_future(stage.runtime.unload("a"))
+        await stage.waiting(1)
+        foreseen = await stage.runtime.foresee_load("a")
+        assert (foreseen.waits_for, foreseen.loads) == (("lease:0", "waiter:1"), ("a",))
+        assert stage.runtime.foresee_unload("a").unloads == ()
+        request = stage.say("behind")
+        await stage.waiting(2)
+        assert (await stage.runtime.foresee_load("a")).loads == ()
+        assert stage.runtime.foresee_unload("a").unloads == ("a",)
+    await asyncio.gather(running, unload, request)
+
+
+async def test_a_replacement_is_compared_with_what_a_load_in_progress_will_leave(stage):
+    checkpoint = stage.model()
+    with checkpoint.held("load"):
+        loading = asyncio.ensure_future(stage.runtime.load("a"))
+        await checkpoint.await_for("load")
+        same = await stage.runtime.foresee_load("a", stage.runtime.view("a").registration)
+        other = await stage.runtime.foresee_load("a", stage.registration("a", "new"))
+        assert (same.loads, same.unloads) == ((), ())
+        assert (other.loads, other.unloads) == (("a",), ("a",))
+    await loading
+
+
+async def test_a_back_off_after_crashes_refuses_a_load_in_the_words_of_the_real_one(stage):
+    stage.model()
+    resident = stage.runtime._residents.find("a")
+    for _ in range(3):
+        resident.crashes = resident.crashes.crashed(stage.clock.now())
+    foreseen = await stage.runtime.foresee_load("a")
+    with pytest.raises(WorkerDied) as refused:
+        await stage.runtime.load("a")
+    assert isinstance(foreseen.refusal, WorkerDied)
+    assert (foreseen.loads, str(foreseen.refusal)) == ((), str(refused.value))
+    assert (await stage.runtime.foresee_load("a", stage.registration("a", "new"))).refusal is None
+    stage.clock.advance(1)
+    assert (await stage.runtime.foresee_load("a")).loads == ("a",)
+    assert (await stage.runtime.load("a")).loaded
+
+
+async def test_a_wait_that_is_hopeless_is_foreseen_in_the_words_of_the_real_one(stage):
+    checkpoint = stage.model()
+    await stage.bring("a")
+    with checkpoint.held("run"):
+        running = stage.say("hello")
+        await checkpoint.await_for("run")
+        stage.clock.advance(2)
+        foreseen = [
+            await stage.runtime.foresee_load("a", stage.registration("a", "new"), busy_timeout_ms=1000),
+            stage.runtime.foresee_unload("a", busy_timeout_ms=1000),
+        ]
+        with pytest.raises(ServerBusy) as refused:
+            await stage.runtime.unload("a", busy_timeout_ms=1000)
+        assert [str(it.refusal) for it in foreseen] == [str(refused.value)] * 2
+        assert [(it.loads, it.unloads) for it in foreseen] == [((), ())] * 2
+        patient = stage.runtime.foresee_unload("a", busy_timeout_ms=3000)
+        assert (patient.refusal, patient.unloads) == (None, ("a",))
+    await running

@@ -110,16 +110,66 @@ async def test_a_build_is_given_up_where_the_registration_changed_meanwhile(stag
     assert steps(old, "closed") == ["closed"]
 
 
-async def test_a_build_is_given_up_where_the_model_was_unloaded_meanwhile(stage):
-    stage.model()
-    new = stage.checkpoint("new")
+async def test_a_pool_that_was_built_is_used_although_the_model_was_unloaded_meanwhile(stage):
+    old, new = stage.model(), stage.checkpoint("new")
     await stage.bring("a")
     with new.held("load"):
         replacing = beside(stage)
         await new.await_for("load")
         await stage.runtime.unload("a")
+        assert stage.state() is UNLOADED
+    view = await replacing
+    assert (view.state, view.loaded, view.registration.spec.path) == (READY, True, str(new.path))
+    assert (await stage.say("hello")).startswith("new|")
+    assert steps(new, "loaded", "closed") == ["loaded"]  # the weights are read once
+    assert steps(old, "loaded", "closed") == ["loaded", "closed"]
+
+
+@pytest.mark.parametrize("limits", [ResidencyLimits(max_loaded_models=2)], ids=["two"])
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+async def test_a_pool_that_outlives_the_first_one_takes_one_place_and_no_other_models(stage, busy):
+    stage.model("a")
+    neighbour = stage.model("b")
+    new = stage.checkpoint("new")
+    await stage.bring("a")
+    running = None
+    with new.held("load"):
+        replacing = beside(stage)
+        await new.await_for("load")
+        await stage.runtime.unload("a")
+        if busy:
+            neighbour.hold("run")
+            running = stage.say("hello", "b")
+            await neighbour.await_for("run")
+        else:
+            await stage.bring("b")
     assert (await replacing).loaded
-    assert len(steps(new, "loaded")) - len(steps(new, "closed")) == 1
+    assert [stage.state(name) for name in "ab"] == [READY, READY]
+    assert steps(neighbour, "loaded", "closed") == ["loaded"]
+    if running is not None:
+        neighbour.release("run")
+        await running
+
+
+@pytest.mark.parametrize("limits", [ResidencyLimits(max_loaded_models=2)], ids=["two"])
+async def test_a_second_pool_that_is_given_up_leaves_its_place_to_the_load_that_follows(stage):
+    """The registration changes and the first pool is unloaded, so the replacement is loaded in the ordinary way."""
+    stage.model("a")
+    neighbour = stage.model("b")
+    new, other = stage.checkpoint("new"), stage.checkpoint("other")
+    await stage.bring("a")
+    with new.held("load"):
+        replacing = beside(stage)
+        await new.await_for("load")
+        await stage.register(stage.registration("a", "other"))
+        await stage.runtime.unload("a")
+        await stage.bring("b")
+    view = await replacing
+    assert (view.loaded, view.registration.spec.path) == (True, str(new.path))
+    assert stage.state("b") is READY
+    assert steps(neighbour, "loaded", "closed") == ["loaded"]
+    assert steps(other, "loaded", "closed") == ["loaded", "closed"]
+    assert steps(new, "loaded", "closed") == ["loaded", "closed", "loaded"]
 
 
 async def test_a_wait_for_the_swap_that_is_over_frees_what_was_built(stage):

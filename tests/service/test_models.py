@@ -76,10 +76,10 @@ async def test_an_unknown_model_is_not_found_and_cannot_be_loaded_without_fields
     with pytest.raises(ModelNotFound):
         await service.unload("nobody", None)
     with pytest.raises(ModelNotFound) as missing:
-        service.foresee_unload("nobody")
+        service.foresee_unload("nobody", None)
     with pytest.raises(InvalidRequest, match="family, path and task") as refused:
         await service.load("nobody", {}, None)
-    assert (missing.value.param, refused.value.param) == ("id", "id")
+    assert (missing.value.param, refused.value.param) == ("model", "id")
 
 
 async def test_many_are_unloaded_and_the_unknown_are_told_of(service):
@@ -92,8 +92,8 @@ async def test_many_are_unloaded_and_the_unknown_are_told_of(service):
 
 
 async def test_what_a_load_would_do_is_told_without_doing_it(stage, service, parse):
-    foreseen = await service.foresee_load("new", {"family": "controlled"})
+    foreseen = await service.foresee_load("new", {"family": "controlled"}, None)
     assert foreseen.loads == ("new",)
     assert [view.registration.spec.id for view in service.views()] == ["a"]
-    assert (await service.foresee_load("a", {})).loads == ("a",)
+    assert (await service.foresee_load("a", {}, None)).loads == ("a",)
     assert stage.state() is ModelState.UNLOADED

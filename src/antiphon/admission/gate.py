@@ -160,11 +160,15 @@ class Gate:
         self._entered += 1
         if not self._waiting and self._admits(operation.kind):
             decisions.append(self._grant(waiter, now))
-        elif is_hopeless((it.since for it in self._leases()), now, timeout_s):
+        elif self.is_hopeless(now, timeout_s):
             decisions.append(Refused(waiter, Refusal.OVERDUE))
         else:
             self._enqueue(waiter)
         return waiter, decisions
+
+    def is_hopeless(self, now: float, timeout_s: float) -> bool:
+        """Whether a claim with this bound that entered now would be refused at once, if it could not be granted."""
+        return is_hopeless((it.since for it in self._leases()), now, timeout_s)
 
     def try_exclusive(self, operation: Operation, now: float) -> tuple[Lease | None, list[Decision]]:
         """Take the whole model if it is idle and nobody waits for it; never wait (rule.retire_try_acquire).

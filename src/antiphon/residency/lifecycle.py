@@ -16,6 +16,8 @@ class Step(StrEnum):
     """A load begins, under an admitted request or an exclusive lease."""
     PUBLISH = "publish"
     """The whole pool is built and becomes usable."""
+    ADOPT = "adopt"
+    """A pool that was built beside the first becomes usable, although the first was unloaded meanwhile."""
     FAIL = "fail"
     """Nothing usable was built; what the model is registered as stays."""
     RETIRE = "retire"
@@ -32,6 +34,7 @@ TRANSITIONS: dict[tuple[ModelState, Step], ModelState] = {
     (_UNLOADED, Step.LOAD): _LOADING,
     (_LOADING, Step.PUBLISH): _READY,
     (_LOADING, Step.FAIL): _UNLOADED,
+    (_UNLOADED, Step.ADOPT): _READY,
     (_READY, Step.RETIRE): _UNLOADING,
     (_UNLOADING, Step.DESTROY): _UNLOADED,
     (_READY, Step.RECONFIGURE): _RECONFIGURING,

@@ -243,13 +243,21 @@ class Runtime(Protocol):
         ...
 
     async def foresee_load(
-        self, model_id: str, registration: Registration | None = None, strategy: Strategy = Strategy.REPLACE
+        self,
+        model_id: str,
+        registration: Registration | None = None,
+        strategy: Strategy = Strategy.REPLACE,
+        busy_timeout_ms: int | None = None,
     ) -> Foresight:
-        """Tell what `load`, or `register` with this registration, would do, without doing it."""
+        """Report what `load`, or `register` with this registration, would do, without doing it."""
         ...
 
-    def foresee_unload(self, model_ids: Sequence[str] | None = None) -> tuple[Foresight, Unloaded]:
-        """Tell what `unload_many` would do, or `unload` for one id, without doing it."""
+    def foresee_unload(self, model_id: str, busy_timeout_ms: int | None = None) -> Foresight:
+        """Report what `unload` would do, without doing it."""
+        ...
+
+    def foresee_unload_many(self, model_ids: Sequence[str] | None = None) -> tuple[Foresight, Unloaded]:
+        """Report what `unload_many` would do, without doing it."""
         ...
 
     async def unload(self, model_id: str, busy_timeout_ms: int | None = None) -> tuple[ModelView, MemoryChange | None]:

@@ -42,23 +42,20 @@ class Evictions:
         self._max_loaded_models = max_loaded_models
         self._detach = detach
         self._destroy = destroy
-        self._aside: list[Resident] = []  # one for each pool that is being built beside its model's first
-
-    @property
-    def aside(self) -> int:
-        """How many pools are being built beside another."""
-        return len(self._aside)
+        self._beside: list[Resident] = []  # one for each pool that is being built beside its model's first
 
     def plan(self, newcomer: Entry | None) -> EvictionPlan:
         """What a load has to evict now; None is a model that is not registered yet."""
-        limit = self._max_loaded_models
-        plan = plan_eviction(self._registry, newcomer, max(1, limit - len(self._aside)) if limit else 0)
-        aside = {resident.entry.id for resident in self._aside}
-        return replace(plan, candidates=tuple(entry for entry in plan.candidates if entry.id not in aside))
+        # A second pool takes a place that no entry shows, until it is swapped in or given up. At least one place is
+        # left for the newcomer, since 0 would mean no limit.
+        limit = self._max_loaded_models and max(1, self._max_loaded_models - len(self._beside))
+        plan = plan_eviction(self._registry, newcomer, limit)
+        spared = {resident.entry.id for resident in self._beside}
+        return replace(plan, candidates=tuple(entry for entry in plan.candidates if entry.id not in spared))
 
     def require_room_beside(self, resident: Resident) -> None:
         """Raise ServerBusy where there is no room for a second pool of this model."""
-        limit = self._max_loaded_models - len(self._aside) - 1
+        limit = self._max_loaded_models - len(self._beside) - 1
         if self._max_loaded_models and (limit < 1 or plan_eviction(self._registry, resident.entry, limit).excess):
             raise ServerBusy("there is no room for a second pool beside the first (max_loaded_models)")
 
@@ -66,11 +63,11 @@ class Evictions:
     def sparing(self, resident: Resident) -> Iterator[None]:
         """Count a second pool of a model in this block, and let its first one be; raises as `require_room_beside`."""
         self.require_room_beside(resident)
-        self._aside.append(resident)
+        self._beside.append(resident)
         try:
             yield
         finally:
-            self._aside.remove(resident)
+            self._beside.remove(resident)
 
     def evict_some(
         self, candidates: Iterable[Resident], count: int, cause: EvictionCause, newcomer: str
@@ -81,7 +78,7 @@ class Evictions:
 
     def evict(self, victim: Resident, cause: EvictionCause, newcomer: str | None = None) -> "asyncio.Task[None] | None":
         """Retire a model if it is idle now; its memory is freed under its own lease, by a task that is returned."""
-        if victim in self._aside:
+        if victim in self._beside:
             return None
         lease = self._desk.try_exclusive(victim.entry.id, Operation.EVICT)
         if lease is None:

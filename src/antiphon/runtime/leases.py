@@ -124,6 +124,11 @@ class LeaseDesk:
             raise
         return claim
 
+    def hopeless(self, model_id: str, timeout_s: float) -> ServerBusy | None:
+        """The error that a manager's claim would get at once if it entered now; None if it would wait or be granted."""
+        gate, now = self._scheduler.gate(model_id), self._clock.now()
+        return self._busy(gate, Refusal.OVERDUE, timeout_s) if gate.is_hopeless(now, timeout_s) else None
+
     def publish(self, model_ids: Sequence[str], operation: Operation) -> list[Claim]:
         """Enter a barrier without a bound on each model, all in this call or none (rule.bulk_two_phase)."""
         gates = [self._scheduler.gate(model_id) for model_id in dict.fromkeys(model_ids)]
@@ -270,23 +275,21 @@ class LeaseDesk:
             return fault
 
     def _refused(self, gate: Gate, waiter: Waiter, reason: Refusal) -> AntiphonError:
-        match reason:
-            case Refusal.EXPIRED:
-                told = f"no slot of model {gate.name!r} came free within {_bound_ms(waiter)} ms"
-            case Refusal.OVERDUE:
-                told = f"all that occupies model {gate.name!r} has run for longer than {_bound_ms(waiter)} ms"
-            case Refusal.SHUTTING_DOWN:
-                return ShuttingDown()
-            case unknown:
-                assert_never(unknown)
+        if reason is Refusal.SHUTTING_DOWN:
+            return ShuttingDown()
+        return self._busy(gate, reason, waiter.deadline - waiter.since)
+
+    def _busy(self, gate: Gate, reason: Refusal, timeout_s: float) -> ServerBusy:
+        """The error of a claim that would have waited for `timeout_s` at most."""
+        timeout_ms = round(timeout_s * 1000)
+        if reason is Refusal.OVERDUE:
+            message = f"all that occupies model {gate.name!r} has run for longer than {timeout_ms} ms"
+        else:
+            message = f"no slot of model {gate.name!r} came free within {timeout_ms} ms"
         view = gate.snapshot(self._clock.now(), limit=0)
         mean_run_s = self.run_times(gate.name).mean_run_s
-        return ServerBusy(told, retry_after_s=_UNMEASURED_S if mean_run_s is None else retry_after_s(view, mean_run_s))
-
-
-def _bound_ms(waiter: Waiter) -> int:
-    """How long a claim with a bound was to wait at most."""
-    return round((waiter.deadline - waiter.since) * 1000)
+        wait_s = _UNMEASURED_S if mean_run_s is None else retry_after_s(view, mean_run_s)
+        return ServerBusy(message, retry_after_s=wait_s)
 
 
 def _nobody_listens(model_id: str) -> None:

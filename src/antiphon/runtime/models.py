@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TypeVar
 
 from antiphon.admission.estimates import wait_estimates_s
@@ -21,7 +21,7 @@ from antiphon.runtime.api import (
     Timing,
     Unloaded,
 )
-from antiphon.runtime.foresight import Planner
+from antiphon.runtime.foresight import LoadCall, Planner
 from antiphon.runtime.leases import Claim, LeaseDesk
 from antiphon.runtime.owned import OwnedTasks, Told, all_of, log_unheard
 from antiphon.runtime.pool import Pool
@@ -128,8 +128,12 @@ class ModelRuntime:
         resident = self._residents.get(spec.id)  # only now: inspecting awaited, and another may have come first
         if resident is None:
             return await self._register_new(registration, capability)
-        if strategy is Strategy.SIDE_BY_SIDE and resident.pool is not None and resident.entry.registration.spec != spec:
-            return await self._tasks.attend(self._replace_aside(resident, registration, capability, busy_timeout_ms))
+        loaded = resident.pool is not None
+        if strategy is Strategy.SIDE_BY_SIDE and loaded and spec != resident.entry.registration.spec:
+            self._registrar.course(resident, spec, capability, strategy, loaded=loaded)  # may refuse it
+            told = _told()
+            replacing = self._replace_beside(resident, registration, capability, busy_timeout_ms, told)
+            return await self._tasks.attend(replacing, told)
 
         async def replace_it(resident: Resident, lease: Lease) -> None:
             await self._registrar.replace(resident, lease, registration, capability)
@@ -137,21 +141,35 @@ class ModelRuntime:
         return await self._manage(resident, Operation.LOAD, busy_timeout_ms, replace_it)
 
     async def foresee_load(
-        self, model_id: str, registration: Registration | None = None, strategy: Strategy = Strategy.REPLACE
+        self,
+        model_id: str,
+        registration: Registration | None = None,
+        strategy: Strategy = Strategy.REPLACE,
+        busy_timeout_ms: int | None = None,
     ) -> Foresight:
-        """Tell what `load`, or `register` with this registration, would do; raises what its validation would."""
+        """Report what `load`, or `register` with this registration, would do; raises what its validation would."""
         self._require_open()
         if registration is None:
-            entry = self._find(model_id).entry
-            return self._planner.of_load(entry.id, None, entry.capability)
+            known = self._find(model_id)
+            spec, capability = known.entry.registration.spec, known.entry.capability
+            timeout_s = self._timeout_s(known, busy_timeout_ms)
+            return self._planner.of_load(LoadCall(known, spec, capability, registers=False, timeout_s=timeout_s))
         self._residents.registry.require_free(registration)
         registration, capability = await self._inspected(registration)
-        return self._planner.of_load(model_id, registration.spec, capability, strategy)
+        resident = self._residents.get(model_id)  # only now: inspecting awaited, and another may have come first
+        timeout_s = 0.0 if resident is None else self._timeout_s(resident, busy_timeout_ms)
+        call = LoadCall(resident, registration.spec, capability, registers=True, strategy=strategy, timeout_s=timeout_s)
+        return self._planner.of_load(call)
 
-    def foresee_unload(self, model_ids: Sequence[str] | None = None) -> tuple[Foresight, Unloaded]:
-        """Tell what `unload_many` would do; one id tells of `unload`."""
+    def foresee_unload(self, model_id: str, busy_timeout_ms: int | None = None) -> Foresight:
+        """Report what `unload` would do."""
+        resident = self._find(model_id)
+        return self._planner.of_unload(resident, self._timeout_s(resident, busy_timeout_ms))
+
+    def foresee_unload_many(self, model_ids: Sequence[str] | None = None) -> tuple[Foresight, Unloaded]:
+        """Report what `unload_many` would do."""
         chosen, unknown = self._chosen(model_ids)
-        return self._planner.of_unload(chosen), Unloaded(tuple(it.entry.id for it in chosen), unknown)
+        return self._planner.of_bulk_unload(chosen), Unloaded(tuple(it.entry.id for it in chosen), unknown)
 
     async def unload(self, model_id: str, busy_timeout_ms: int | None = None) -> tuple[ModelView, MemoryChange | None]:
         """Free a model under an exclusive lease, and say what became of its memory; idempotent."""
@@ -172,6 +190,7 @@ class ModelRuntime:
         chosen, unknown = self._chosen(model_ids)
         claims = self._desk.publish([resident.entry.id for resident in chosen], Operation.BULK_UNLOAD)
         freeing: list[asyncio.Task[None]] = []
+        told = _told()
         for resident, claim in zip(chosen, claims, strict=True):
             try:
                 # What is granted already is out of use here and now, before anyone else can run.
@@ -180,8 +199,8 @@ class ModelRuntime:
                 for unused in claims[len(freeing) :]:
                     unused.give_up()
                 raise
-            freeing.append(self._tasks.start(self._free_in_bulk(resident, claim, detached)))
-        await self._tasks.attend(all_of(freeing))
+            freeing.append(self._tasks.start(self._free_in_bulk(resident, claim, detached, told)))
+        await self._tasks.attend(all_of(freeing), told)
         return Unloaded(tuple(it.entry.id for it in chosen), unknown)
 
     def refuse(self) -> None:
@@ -263,9 +282,11 @@ class ModelRuntime:
 
     def _claim(self, resident: Resident, operation: Operation, busy_timeout_ms: int | None) -> Claim:
         """Enter the model's queue now, under its configured bound."""
+        return self._desk.acquire(resident.entry.id, operation, self._timeout_s(resident, busy_timeout_ms))
+
+    def _timeout_s(self, resident: Resident, busy_timeout_ms: int | None) -> float:
         model_s = seconds(resident.entry.registration.busy_timeout_ms)
-        timeout_s = effective_timeout_s(seconds(busy_timeout_ms), model_s, self._ports.busy_timeout_ms / 1000)
-        return self._desk.acquire(resident.entry.id, operation, timeout_s)
+        return effective_timeout_s(seconds(busy_timeout_ms), model_s, self._ports.busy_timeout_ms / 1000)
 
     async def _admitted(self, work: Inference | BatchInference) -> Admission:
         resident, asked = self._find(work.model_id), self._ports.clock.now()
@@ -284,7 +305,7 @@ class ModelRuntime:
     ) -> ModelView:
         """Act under the model's exclusive lease. Once asked for it is carried out, also when its caller leaves."""
         claim = self._claim(resident, operation, busy_timeout_ms)
-        told: Told = asyncio.get_running_loop().create_future()
+        told = _told()
         return await self._tasks.attend(self._act(resident, claim, action, told), told)
 
     async def _act(
@@ -294,57 +315,76 @@ class ModelRuntime:
         action: Callable[[Resident, Lease], Awaitable[None]],
         told: Told | None = None,
     ) -> ModelView:
-        with self._desk.holding(await claim) as lease, resident.hearing(told):
+        with self._desk.holding(await claim) as lease, resident.releasing(told):
             await action(resident, lease)
             return self._view(resident.entry)
 
     async def _inspected(self, registration: Registration) -> tuple[Registration, Capability]:
-        told: Told = asyncio.get_running_loop().create_future()
+        told = _told()
         return await self._tasks.attend(self._registrar.inspect(registration, told), told)
 
     async def _register_new(self, registration: Registration, capability: Capability) -> ModelView:
         resident, lease = self._registrar.publish(registration, capability, self._ports.clock.now())
+        told = _told()
 
         async def load() -> ModelView:
-            with self._desk.holding(lease):
+            with self._desk.holding(lease), resident.releasing(told):
                 await self._registrar.load(resident)
                 return self._view(resident.entry)
 
-        return await self._tasks.attend(load())
+        return await self._tasks.attend(load(), told)
 
-    async def _replace_aside(
-        self, resident: Resident, registration: Registration, capability: Capability, busy_timeout_ms: int | None
+    async def _replace_beside(
+        self,
+        resident: Resident,
+        registration: Registration,
+        capability: Capability,
+        busy_timeout_ms: int | None,
+        told: Told,
     ) -> ModelView:
-        """Build the replacement beside the working pool, then queue for the lease that swaps the two.
+        """Build the replacement beside the working pool, then queue for the lease under which the two are swapped.
 
-        If the entry has changed meanwhile, what was built is for nothing, and the ordinary way is taken.
+        If the model has been registered anew meanwhile, the second pool is given up and the ordinary way is taken.
         """
         seen = resident.entry.metadata
-        with self._residents.beside(resident):
-            built: list[Pool] = [await self._registrar.build_aside(registration, capability)]
+        with ExitStack() as place:
+            place.enter_context(self._residents.beside(resident))
+            built: list[Pool] = [await self._registrar.build_beside(registration, capability, told)]
 
             async def swap(resident: Resident, lease: Lease) -> None:
-                if resident.entry.metadata is seen and resident.pool is not None:
-                    old = self._registrar.flip(resident, lease, registration, capability, built[0])
+                if resident.entry.metadata is seen:
+                    old = self._registrar.swap_in(resident, lease, registration, capability, built[0])
                     built.clear()
-                    await self._residents.destroy(resident, old)
+                    try:
+                        # From here on the new pool has the model's own place, and the old one, being freed, none.
+                        place.close()
+                    finally:
+                        await self._residents.destroy(resident, old)
                 else:
                     await built.pop().abandon()
+                    place.close()  # or the pool that was given up would count against the load that follows
                     await self._registrar.replace(resident, lease, registration, capability)
 
             try:
                 self._require_open()  # once it closes, nothing may be loaded behind its barriers
                 claim = self._claim(resident, Operation.LOAD, busy_timeout_ms)
-                return await self._act(resident, claim, swap)
+                return await self._act(resident, claim, swap, told)
             finally:
                 for unused in built:
                     await unused.abandon()
 
-    async def _free_in_bulk(self, resident: Resident, claim: Claim, detached: Pool | None) -> None:
-        with self._desk.holding(await claim):
+    async def _free_in_bulk(
+        self, resident: Resident, claim: Claim, detached: Pool | None, told: Told | None = None
+    ) -> None:
+        with self._desk.holding(await claim), resident.releasing(told):
             await self._residents.destroy(resident, detached)
             await self._residents.unload(resident)
 
     async def _load_eagerly(self, model_id: str) -> None:
         with suppress(AntiphonError):  # the observer has heard of it, and the next request tries again
             await self.load(model_id, busy_timeout_ms=0)
+
+
+def _told() -> Told:
+    """A future that releases a caller from its wait when it is resolved."""
+    return asyncio.get_running_loop().create_future()

@@ -1,32 +1,35 @@
 """Adding a model and replacing its registration, as one transaction each: refused whole, or committed whole.
 
-Order of a replacement (fail.unsupported_capacity, fail.capacity_probe, fail.post_commit_load): validated privately,
-then the exclusive lease, then compared with the entry as it is now, then the count checked; only then is the old pool
-retired, the new registration committed in one assignment, and loaded.
+A replacement takes these steps in this order (fail.unsupported_capacity, fail.capacity_probe, fail.post_commit_load):
+it is validated privately; it waits for the exclusive lease; it is compared with the entry as it is then; its slot count
+is checked; only then is the old pool retired, the new registration committed in one assignment, and the model loaded.
+If the model is not loaded, the count is checked in the course of that one load (`Candidate`).
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import Enum
+from functools import partial
 
 from antiphon.admission.gate import Lease
 from antiphon.ports.host import SlotHost
 from antiphon.residency.crashes import CrashRecord
 from antiphon.residency.lifecycle import Step
 from antiphon.residency.registry import Entry
-from antiphon.runtime.api import BoundModel
+from antiphon.runtime.api import BoundModel, Strategy
 from antiphon.runtime.isolation import isolated
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.owned import Told
-from antiphon.runtime.pool import Pool, Staged, abandon, build_pool, require_slots, stage
+from antiphon.runtime.pool import Pool, abandon, build_pool, require_slots, stage
 from antiphon.runtime.resident import Resident
-from antiphon.runtime.residents import Residents
+from antiphon.runtime.residents import Candidate, HeadStart, Residents
 from antiphon.runtime.threads import with_threads
 from antiphon.vocabulary.errors import (
     AntiphonError,
     ConfigError,
     InvalidRequest,
+    InvariantError,
     LoadFailed,
     UnsupportedSlots,
 )
@@ -37,15 +40,21 @@ _BESIDE = "there is not enough free memory for a second pool beside the first"
 _TO_TRY = "there is not enough free memory to try the new model beside the old one"
 
 
-class Trial(Enum):
-    """What it takes to learn whether a replacement can serve its slots."""
+class Course(Enum):
+    """What carrying a registration out takes. A dry run reports the course that the real call would take."""
 
-    NONE = "none"
-    """It is known already."""
-    SESSION = "session"
-    """A private session over the weights that are loaded."""
-    WEIGHTS = "weights"
-    """The new weights, beside the old ones if those are loaded."""
+    KEEP = "keep"
+    """The model is loaded and no engine input changes: only the server's policy for it is committed."""
+    LOAD = "load"
+    """Nothing is loaded: the model is loaded as registered, under the same rules as any other load."""
+    REBUILD = "rebuild"
+    """The count is known to fit: the working pool is retired, then the new one is built in its place."""
+    PROBE = "probe"
+    """As REBUILD, once a private session over the loaded weights has shown how many slots it can serve."""
+    STAGE = "stage"
+    """As REBUILD, once the new weights have been loaded beside the working pool and can serve the slots."""
+    BESIDE = "beside"
+    """A whole second pool is built while the first one works, and then takes its place."""
 
 
 class Registrar:
@@ -67,7 +76,7 @@ class Registrar:
         """Validate privately: nothing is known of the model afterwards. Raises InvalidRequest.
 
         The registration comes back with the isolation and the threads that its engine needs. It reads files and no
-        engine, so it needs no process of its own. Who is `told` need not wait for one that hangs.
+        engine, so it needs no process of its own. `told` is released if it takes longer than a load may.
         """
         spec, limits = registration.spec, self._residents.limits_of(registration, told=told)
         host = self._inspector(spec)
@@ -100,78 +109,112 @@ class Registrar:
             self._desk.drop_gate(lease)
             raise
 
-    async def load(self, resident: Resident, staged: Staged | None = None) -> None:
-        """Load a model as it was registered just now; whatever fails, it stays so (rule.unsupported_new_count)."""
-        with _slots_at_fault():
-            await self._residents.pool(resident, staged)
+    async def load(self, resident: Resident) -> None:
+        """Load a model that was registered just now; it stays so if that fails (rule.unsupported_new_count)."""
+        with slots_at_fault():
+            await self._residents.pool(resident)
+
+    def course(
+        self,
+        resident: Resident | None,
+        spec: ModelSpec,
+        capability: Capability,
+        strategy: Strategy,
+        *,
+        loaded: bool,
+    ) -> Course:
+        """Decide what it takes to register a model as `spec`. `loaded` says whether it is, or will be, in memory.
+
+        Raises what refuses the registration before anything changes: InvalidRequest for too many slots, ServerBusy
+        without room for a second pool, InsufficientMemory without memory for the new weights beside the old ones.
+        """
+        if resident is not None and spec == resident.entry.registration.spec:
+            return Course.KEEP if loaded else Course.LOAD
+        self.require_audited(spec)
+        if resident is None or not loaded:
+            return Course.LOAD
+        if strategy is Strategy.SIDE_BY_SIDE:
+            self._residents.evictions.require_room_beside(resident)
+            self._residents.memory.require_at_once(spec, capability, _BESIDE)
+            return Course.BESIDE
+        current = resident.entry.registration.spec
+        if spec.slots == 1:
+            return Course.REBUILD  # every session can serve one
+        if _same_sessions(spec, current):
+            if resident.pool is not None:  # otherwise its load is still under way, and will show
+                with slots_at_fault():
+                    require_slots(spec, resident.pool.facts.capacity)
+            return Course.REBUILD
+        # A probe that hangs or crashes in a worker process would take the working pool with it. There the weights are
+        # loaded once more, in a process of their own, which then becomes the new pool.
+        if _same_weights(spec, current) and current.isolation is Isolation.THREAD:
+            return Course.PROBE
+        self._residents.memory.require_at_once(spec, capability, _TO_TRY)
+        return Course.STAGE
 
     async def replace(
         self, resident: Resident, lease: Lease, registration: Registration, capability: Capability
     ) -> None:
         """Replace a registration under its exclusive lease, and have the model in memory afterwards."""
-        entry, staged = resident.entry, None
-        with self._names_kept(registration):
-            if entry.registration.spec == registration.spec:
-                self._residents.commit(entry, registration, capability)
+        spec, loaded = registration.spec, resident.pool is not None
+        with self._names_kept(registration), slots_at_fault():
+            course = self.course(resident, spec, capability, Strategy.REPLACE, loaded=loaded)
+            head_start = HeadStart()
+            if spec == resident.entry.registration.spec:
+                self._residents.commit(resident.entry, registration, capability)
+            elif course is Course.LOAD:
+                # Nothing is live, so there is nothing to protect by trying the new weights first: this load is the
+                # load. It commits the registration itself, when it has room, memory and enough slots.
+                commit = partial(self._commit, resident, lease, registration, capability)
+                head_start = HeadStart(candidate=Candidate(registration, capability, self._max_slots_of(spec), commit))
             else:
-                staged = await self._checked(resident, registration, capability)
-                await self._retire_and_commit(resident, lease, registration, capability, staged)
-        await self.load(resident, staged)
+                head_start = await self._checked(resident, registration, capability, course)
+                await self._retire_and_commit(resident, lease, registration, capability, head_start)
+            await self._residents.pool(resident, head_start)
 
-    async def build_aside(self, registration: Registration, capability: Capability) -> Pool:
-        """Build the whole replacement beside the working pool; whatever fails, that one is untouched."""
-        spec, limits = registration.spec, self._residents.limits_of(registration)
+    async def build_beside(self, registration: Registration, capability: Capability, told: Told) -> Pool:
+        """Build the whole replacement beside the working pool, which is untouched whatever fails.
+
+        `told` is released if the engine takes too long in a thread. What it builds after that is not used.
+        """
+        spec, limits = registration.spec, self._residents.limits_of(registration, told=told)
         self.require_audited(spec)
-        with _slots_at_fault(), self._residents.memory.reserved_at_once(spec, capability, _BESIDE):
+        with slots_at_fault(), self._residents.memory.reserved_at_once(spec, capability, _BESIDE):
             max_slots = self._max_slots_of(spec)
             staged = await stage(self._residents.make_host(spec), limits)
-            return await build_pool(staged, spec, max_slots)
+            pool = await build_pool(staged, spec, max_slots)
+        try:
+            limits.require_in_time()
+        except LoadFailed:
+            await pool.abandon()
+            raise
+        return pool
 
     def require_audited(self, spec: ModelSpec) -> None:
         """Raise InvalidRequest for more slots than the audit list allows."""
-        with _slots_at_fault():
+        with slots_at_fault():
             require_slots(spec, self._max_slots_of(spec))
 
-    def require_memory_beside(self, spec: ModelSpec, capability: Capability) -> None:
-        """Raise InsufficientMemory where `build_aside` would, now."""
-        self._residents.memory.require_at_once(spec, capability, _BESIDE)
-
-    def trial(self, resident: Resident, spec: ModelSpec, capability: Capability) -> Trial:
-        """Tell how `replace` would learn whether the model can serve its slots.
-
-        Raises what is known already: InvalidRequest for too many, InsufficientMemory where there is too little for it.
-        """
-        self.require_audited(spec)
-        pool, current = resident.pool, resident.entry.registration.spec
-        if spec.slots == 1:
-            return Trial.NONE  # every session can serve one
-        if pool is not None and _same_sessions(spec, current):
-            with _slots_at_fault():
-                require_slots(spec, pool.facts.capacity)
-            return Trial.NONE
-        if pool is not None and _same_weights(spec, current):
-            return Trial.SESSION
-        self._residents.memory.require_at_once(spec, capability, _TO_TRY)
-        return Trial.WEIGHTS
-
-    def flip(
+    def swap_in(
         self, resident: Resident, lease: Lease, registration: Registration, capability: Capability, pool: Pool
     ) -> Pool | None:
-        """Put a pool that was built aside in the place of the old one, which is returned to be freed.
+        """Make a pool that was built beside the old one the model's pool. Returns the old one, to be freed.
 
-        Whatever fails, the old one stays.
+        There is no old one if the model was unloaded while the new one was built. Whatever fails, the model stays as
+        it was.
         """
-        before = resident.entry.metadata
+        entry, before, old = resident.entry, resident.entry.metadata, resident.pool
         self._residents.registry.require_free(registration)
-        self._residents.take(resident.entry, Step.RECONFIGURE)
+        if old is not None:
+            self._residents.take(entry, Step.RECONFIGURE)
         try:
             self._commit(resident, lease, registration, capability)
-            old = resident.pool
-            self._residents.publish(resident, pool)
+            self._residents.publish(resident, pool, Step.ADOPT if old is None else Step.PUBLISH)
         except BaseException:
-            if resident.entry.metadata is not before:
+            if entry.metadata is not before:
                 self._commit(resident, lease, before.registration, before.capability)
-            self._residents.take(resident.entry, Step.PRESERVE)
+            if old is not None:
+                self._residents.take(entry, Step.PRESERVE)
             raise
         return old
 
@@ -192,51 +235,53 @@ class Registrar:
                 raise InvalidRequest(fault.__cause__.message, param="family") from fault
             raise
 
-    async def _checked(self, resident: Resident, registration: Registration, capability: Capability) -> Staged | None:
-        """Refuse a count that the replacement cannot serve, before anything changes.
-
-        The result is a host that the check had to load, for the pool to be built on.
-        """
+    async def _checked(
+        self, resident: Resident, registration: Registration, capability: Capability, course: Course
+    ) -> HeadStart:
+        """Refuse a count that the replacement cannot serve, before anything of the working pool changes."""
         entry = resident.entry
-        if entry.state is not ModelState.READY:
-            return await self._probe(resident, registration, capability)
         self._residents.take(entry, Step.RECONFIGURE)
         try:
-            return await self._probe(resident, registration, capability)
+            match course:
+                case Course.PROBE:
+                    return await self._probe(resident, registration)
+                case Course.STAGE:
+                    return await self._stage_beside(resident, registration, capability)
+                case _:
+                    return HeadStart()
         except BaseException:
-            # Where the working pool has died meanwhile, there is none to preserve.
+            # There is no pool to preserve if the working one has died meanwhile.
             self._residents.take(entry, Step.FAIL if resident.pool is None else Step.PRESERVE)
             raise
+        finally:
+            resident.overdue = None
 
-    async def _probe(self, resident: Resident, registration: Registration, capability: Capability) -> Staged | None:
+    async def _probe(self, resident: Resident, registration: Registration) -> HeadStart:
+        """Open and close a private session over the loaded weights, to learn how many slots it can serve."""
         spec, pool = registration.spec, resident.pool
-        max_slots = self._max_slots_of(spec)
-        match self.trial(resident, spec, capability):
-            case Trial.SESSION if pool is not None:
-                with self._residents.limits_of(registration, resident).loading(pool.host):
-                    primary = await pool.host.probe(spec)
-                if primary is None:
-                    raise LoadFailed("the engine opened no session for the new options")
-                with _slots_at_fault():
-                    require_slots(spec, min(max_slots, primary.capacity))
-            case Trial.WEIGHTS:
-                return await self._stage_checked(resident, registration, capability, max_slots)
-        return None
+        if pool is None:
+            raise InvariantError(f"there is nothing to probe: {resident.entry} has no pool")
+        limits = self._residents.limits_of(registration, resident)
+        with limits.loading(pool.host):
+            primary = await pool.host.probe(spec)
+        limits.require_in_time()
+        if primary is None:
+            raise LoadFailed("the engine opened no session for the new options")
+        require_slots(spec, min(self._max_slots_of(spec), primary.capacity))
+        return HeadStart(limits=limits)
 
-    async def _stage_checked(
-        self, resident: Resident, registration: Registration, capability: Capability, max_slots: int
-    ) -> Staged:
+    async def _stage_beside(self, resident: Resident, registration: Registration, capability: Capability) -> HeadStart:
         """Load the new weights beside the old ones to learn their capacity; nothing is evicted for that."""
         spec, limits = registration.spec, self._residents.limits_of(registration, resident)
         with self._residents.memory.reserved_at_once(spec, capability, _TO_TRY):
             staged = await stage(self._residents.make_host(spec), limits)
         try:
-            with _slots_at_fault():
-                require_slots(spec, min(max_slots, staged.primary.capacity))
+            limits.require_in_time()
+            require_slots(spec, min(self._max_slots_of(spec), staged.primary.capacity))
         except AntiphonError:
             await staged.abandon()
             raise
-        return staged
+        return HeadStart(staged=staged)
 
     async def _retire_and_commit(
         self,
@@ -244,7 +289,7 @@ class Registrar:
         lease: Lease,
         registration: Registration,
         capability: Capability,
-        staged: Staged | None,
+        head_start: HeadStart,
     ) -> None:
         try:
             await self._residents.destroy(resident, self._residents.detach(resident))
@@ -252,8 +297,8 @@ class Registrar:
         except BaseException:
             if resident.entry.state is ModelState.RECONFIGURING:
                 self._residents.take(resident.entry, Step.FAIL)
-            if staged is not None:
-                await staged.abandon()
+            if head_start.staged is not None:
+                await head_start.staged.abandon()
             raise
 
     def _commit(self, resident: Resident, lease: Lease, registration: Registration, capability: Capability) -> None:
@@ -271,8 +316,8 @@ class Registrar:
 
 
 @contextmanager
-def _slots_at_fault() -> Iterator[None]:
-    """Tell whoever registers a model with too many slots that the field is wrong, not that a load failed."""
+def slots_at_fault() -> Iterator[None]:
+    """Report too many slots as an error of that field, for a caller who has named it, and not as a failed load."""
     try:
         yield
     except UnsupportedSlots as fault:

@@ -177,7 +177,7 @@ class RequestPath:
         asked.clear()
         for request in bound:  # a recording may have been decoded meanwhile
             _require_attended(request)
-        with resident.hearing(watch.told):
+        with resident.releasing(watch.told):
             pool = await self._residents.pool(resident)
         if interface not in pool.facts.interfaces:
             raise InvalidRequest(f"model {entry.id!r} cannot be called {interface}", param="model")

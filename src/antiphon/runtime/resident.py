@@ -2,26 +2,31 @@
 
 import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from antiphon.ports.clock import Timer
 from antiphon.residency.crashes import CrashRecord
 from antiphon.residency.registry import Entry
-from antiphon.runtime.owned import Told
+from antiphon.runtime.owned import Told, tell
 from antiphon.runtime.pool import Pool
-from antiphon.vocabulary.errors import WorkerDied
+from antiphon.vocabulary.errors import AntiphonError, WorkerDied
 
 
 class Resident:
     """A model's entry, its pool while there is one, and the one attempt to load it.
+
+    `waiters` are the callers that wait for this model's engine to load or to free it. `overdue` makes their error from
+    the moment that it has taken too long until it has finished: only an engine in a thread can be in that state, since
+    one in a process is killed.
 
     Units: `used_bytes` is what its process was last seen to take, None where that is not known; `next_sample` is when
     it may be measured again, in monotonic seconds.
     """
 
     __slots__ = (
-        *("attempt", "crashes", "entry", "hearers", "idle_alarm", "max_slots", "next_sample", "pool", "used_bytes"),
+        *("attempt", "crashes", "entry", "idle_alarm", "max_slots", "next_sample", "overdue", "pool", "used_bytes"),
+        "waiters",
     )
 
     def __init__(self, entry: Entry, max_slots: int) -> None:
@@ -31,7 +36,8 @@ class Resident:
         self.attempt: asyncio.Task[Pool] | None = None
         self.idle_alarm: Timer | None = None
         self.crashes = CrashRecord()
-        self.hearers: set[Told] = set()
+        self.overdue: Callable[[], AntiphonError] | None = None
+        self.waiters: set[Told] = set()
         self.used_bytes: int | None = None
         self.next_sample = -math.inf
 
@@ -43,13 +49,24 @@ class Resident:
             raise WorkerDied(told, retry_after_s=wait_s)
 
     @contextmanager
-    def hearing(self, told: Told | None) -> Iterator[None]:
-        """Have somebody told, in this block, when a load of this model takes too long and cannot be stopped."""
+    def releasing(self, told: Told | None) -> Iterator[None]:
+        """Release a caller from its wait, in this block, if the engine takes too long and cannot be stopped.
+
+        A caller that arrives when it is overdue already is released at once: the alarm does not ring for it again.
+        """
         if told is None:
             yield
             return
-        self.hearers.add(told)
+        if self.overdue is not None:
+            tell(told, self.overdue)
+        self.waiters.add(told)
         try:
             yield
         finally:
-            self.hearers.discard(told)
+            self.waiters.discard(told)
+
+    def release_waiters(self, fault: Callable[[], AntiphonError]) -> None:
+        """Release everyone who waits for this model, and everyone who arrives before `overdue` is cleared."""
+        self.overdue = fault
+        for waiter in self.waiters:
+            tell(waiter, fault)

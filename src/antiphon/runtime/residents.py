@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from antiphon.admission.policy import effective_timeout_s, seconds
@@ -35,6 +35,32 @@ from antiphon.vocabulary.errors import (
 )
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import EvictionCause, ModelState
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A registration that an unloaded model is loaded as, before it is committed.
+
+    `max_slots` is what the audit list allows it. `commit` makes it the model's registration; it is called once, while
+    the model is loading.
+    """
+
+    registration: Registration
+    capability: Capability
+    max_slots: int
+    commit: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadStart:
+    """What a registration hands to the load that it ends in, so that nothing is done, or allowed its time, twice.
+
+    `staged` is a host whose weights are loaded already; `limits` are those that a probe has drawn on.
+    """
+
+    staged: Staged | None = None
+    candidate: Candidate | None = None
+    limits: LifecycleLimits | None = None
 
 
 class Residents:
@@ -84,16 +110,16 @@ class Residents:
         self._ports.observer.registered(entry.id)
         return resident
 
-    async def pool(self, resident: Resident, staged: Staged | None = None) -> Pool:
-        """The published pool; whoever finds none shares the one attempt to build it, and its outcome.
+    async def pool(self, resident: Resident, head_start: HeadStart | None = None) -> Pool:
+        """The published pool. Callers that find none share the one attempt to build it, and its outcome.
 
-        `staged` is a host whose weights are loaded already, for an attempt that begins now. Raises LoadFailed,
-        ServerBusy, InsufficientMemory or WorkerDied, an exception of its own for each who waited.
+        `head_start` is what a registration has done already for the attempt that begins now. Raises LoadFailed,
+        ServerBusy, InsufficientMemory or WorkerDied, a separate exception for each caller.
         """
         if resident.pool is not None:
             return resident.pool
         if resident.attempt is None:
-            resident.attempt = self._tasks.start(self._load(resident, staged))
+            resident.attempt = self._tasks.start(self._load(resident, head_start or HeadStart()))
         try:
             return await asyncio.shield(resident.attempt)
         except LoadFailed as fault:
@@ -113,15 +139,16 @@ class Residents:
         return pool
 
     async def destroy(self, resident: Resident, pool: Pool | None) -> None:
-        """Free a pool that was detached; what its engine makes of that is told to the observer and stops nobody."""
+        """Free a pool that was detached. Errors of its engine are reported to the observer and otherwise ignored."""
         if pool is None:
             return
-        self._room.retry()  # its place is free since it was detached, whatever its teardown takes
+        self._room.retry()  # its place is free since it was detached, however long its teardown takes
         try:
             await pool.close()
         except Exception as fault:  # noqa: BLE001 (the model is out of use, whatever the fault is)
             self.failed(resident.entry, "unload", fault)
         finally:
+            resident.overdue = None
             if resident.entry.state is ModelState.UNLOADING:
                 self.take(resident.entry, Step.DESTROY)
 
@@ -142,11 +169,11 @@ class Residents:
         await self.unload(resident)
         return await self._scales.change(before, resident.entry)
 
-    def publish(self, resident: Resident, pool: Pool) -> None:
-        """Make a complete pool usable; raises WorkerDied, and changes nothing, where its host has died meanwhile."""
+    def publish(self, resident: Resident, pool: Pool, step: Step = Step.PUBLISH) -> None:
+        """Make a complete pool usable; raises WorkerDied, and changes nothing, if its host has died meanwhile."""
         self._deaths.require_alive(pool.host)
         entry = resident.entry
-        self.take(entry, Step.PUBLISH)
+        self.take(entry, step)
         resident.pool = pool
         resident.used_bytes, resident.next_sample = pool.resident_bytes, -math.inf
         entry.facts = pool.facts
@@ -178,19 +205,21 @@ class Residents:
     def limits_of(
         self, registration: Registration, resident: Resident | None = None, told: Told | None = None
     ) -> LifecycleLimits:
-        """How long engines may take; who is `told`, or hears of the `resident`, need not wait for what goes on."""
+        """How long an engine may take for one load under this registration.
 
-        def overdue(fault: Callable[[], AntiphonError]) -> None:
+        If it takes longer and cannot be killed, `told` is released, and with a `resident` everyone who waits for it.
+        """
+
+        def release(fault: Callable[[], AntiphonError]) -> None:
             tell(told, fault)
             if resident is not None:
                 self.failed(resident.entry, "load", fault())
-                for hearer in resident.hearers:
-                    tell(hearer, fault)
+                resident.release_waiters(fault)
 
         limits = self._ports.engine_limits
         load_s = effective_timeout_s(None, seconds(registration.load_timeout_ms), limits.load_s)
         teardown_s = effective_timeout_s(None, seconds(registration.teardown_timeout_ms), limits.teardown_s)
-        return LifecycleLimits(self._ports.clock, load_s, teardown_s, overdue)
+        return LifecycleLimits(self._ports.clock, load_s, teardown_s, release)
 
     @contextmanager
     def beside(self, resident: Resident) -> Iterator[None]:
@@ -200,11 +229,16 @@ class Residents:
         where there is no room.
         """
         try:
-            with self.evictions.sparing(resident), self._scales.building_aside():
+            with self.evictions.sparing(resident), self._scales.building_beside():
                 yield
         finally:
             self._idle_alarms.set(resident)  # it may have rung meanwhile, in vain
             self._room.retry()
+
+    def require_loadable(self, resident: Resident) -> None:
+        """Raise what refuses a load of an unloaded model as it is registered: WorkerDied or UnsupportedSlots."""
+        resident.require_rested(self._ports.clock.now())
+        require_slots(resident.entry.registration.spec, resident.max_slots)
 
     def no_room(self) -> ServerBusy:
         """What a load is told that finds too few idle models to evict."""
@@ -253,46 +287,45 @@ class Residents:
         for resident in self:
             self._idle_alarms.cancel(resident)
 
-    async def _load(self, resident: Resident, staged: Staged | None) -> Pool:
-        entry = resident.entry
+    async def _load(self, resident: Resident, head_start: HeadStart) -> Pool:
+        entry, candidate = resident.entry, head_start.candidate
         evictions: list[asyncio.Task[None]] = []
         try:
+            # A model that is being reconfigured keeps its place, so nothing staged beside it ever waits for room.
             if entry.state is ModelState.UNLOADED:
-                await self._make_room(resident, staged, evictions)
-            pool = await self._build_guarded(resident, staged, evictions)
+                await self._make_room(resident, candidate, evictions)
+            pool = await self._build_guarded(resident, head_start, evictions)
             try:
                 self.publish(resident, pool)
             except BaseException:
                 await pool.abandon()
                 raise
         except BaseException as fault:
-            resident.attempt = None
-            self.failed(entry, "load", fault)
+            # What a candidate that was not committed did wrong is its caller's business: the model is as it was.
+            is_candidate = candidate is not None and entry.registration is not candidate.registration
+            if not is_candidate:
+                self.failed(entry, "load", fault)
             had_begun = entry.state is not ModelState.UNLOADED
             if had_begun:
                 self.take(entry, Step.FAIL)
                 self._ports.observer.load_failed(entry.id)
             self._room.retry()
-            if isinstance(fault, WorkerDied) and had_begun:
+            if isinstance(fault, WorkerDied) and had_begun and not is_candidate:
                 resident.crashes = resident.crashes.crashed(self._ports.clock.now())
             if self._deaths.closed and isinstance(fault, AntiphonError):
                 raise ShuttingDown from fault
             raise
-        resident.attempt = None
+        finally:
+            resident.attempt = resident.overdue = None
         self.memory.sample(resident)
         return pool
 
     async def _make_room(
-        self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
+        self, resident: Resident, candidate: Candidate | None, evictions: "list[asyncio.Task[None]]"
     ) -> None:
-        try:
-            resident.require_rested(self._ports.clock.now())
-            require_slots(resident.entry.registration.spec, resident.max_slots)  # nobody leaves for what cannot be
-            await self._room.enter(partial(self._reserve, resident, evictions), self.no_room)
-        except BaseException:
-            if staged is not None:
-                await staged.abandon()
-            raise
+        if candidate is None:  # a candidate has not crashed yet, and its count was checked
+            self.require_loadable(resident)  # or a model would be evicted for a load that cannot succeed
+        await self._room.enter(partial(self._reserve, resident, evictions), self.no_room)
 
     def _until_idle_s(self) -> float:
         """When the first of the models that may be evicted will probably be idle, in seconds; 1 where none can tell."""
@@ -314,19 +347,20 @@ class Residents:
         return True
 
     async def _build_guarded(
-        self, resident: Resident, staged: Staged | None, evictions: "list[asyncio.Task[None]]"
+        self, resident: Resident, head_start: HeadStart, evictions: "list[asyncio.Task[None]]"
     ) -> Pool:
         """Build a pool once there is memory for it, beside others that fit; evictions are waited for in no queue.
 
         `evictions` were made for this load already; no more are made before the memory of these is freed.
         """
-        if staged is not None or not self.memory.guard.keeps:
-            return await self._build(resident, staged)
-        needed_bytes = self.memory.needed_bytes(resident.entry.registration.spec, resident.entry.capability)
+        if head_start.staged is not None or not self.memory.guard.keeps:
+            return await self._build(resident, head_start)
+        target = head_start.candidate or resident.entry.metadata
+        needed_bytes = self.memory.needed_bytes(target.registration.spec, target.capability)
         while True:
             if await self.memory.guard.reserve(needed_bytes):
                 try:
-                    return await self._build(resident, staged)
+                    return await self._build(resident, head_start)
                 finally:
                     self.memory.guard.release(needed_bytes)
             candidates = self.evictions.plan(resident.entry).candidates
@@ -336,8 +370,9 @@ class Residents:
             await asyncio.wait(evictions)
             evictions = []
 
-    async def _build(self, resident: Resident, staged: Staged | None) -> Pool:
-        registration = resident.entry.registration
+    async def _build(self, resident: Resident, head_start: HeadStart) -> Pool:
+        staged, candidate = head_start.staged, head_start.candidate
+        registration = (candidate or resident.entry.metadata).registration
         if self._deaths.closed:
             if staged is not None:
                 await staged.abandon()
@@ -345,8 +380,11 @@ class Residents:
         if staged is not None:  # its weights came before, beside another pool
             return await build_pool(staged, registration.spec, resident.max_slots)
         before = await self._scales.weigh()
-        limits = self.limits_of(registration, resident)
-        staged = await stage(self.make_host(registration.spec), limits)
+        limits = head_start.limits or self.limits_of(registration, resident)
+        if candidate is not None:
+            staged = await self._stage_candidate(candidate, limits)
+        else:
+            staged = await stage(self.make_host(registration.spec), limits)
         pool = await build_pool(staged, registration.spec, resident.max_slots)
         try:
             self._desk.run_times(resident.entry.id).note_load(pool.load_s)
@@ -357,6 +395,26 @@ class Residents:
             await pool.abandon()
             raise
         return replace(pool, resident_bytes=change.grown_bytes)
+
+    async def _stage_candidate(self, candidate: Candidate, limits: LifecycleLimits) -> Staged:
+        """Load a candidate's weights, and commit it as soon as it is known that it can serve its slots.
+
+        Any session can serve one slot, so that is known before anything is read. A higher count is known once the
+        primary session is open; if it is too high, the model stays registered as it was.
+        """
+        spec = candidate.registration.spec
+        if spec.slots == 1:
+            candidate.commit()
+            return await stage(self.make_host(spec), limits)
+        staged = await stage(self.make_host(spec), limits)
+        try:
+            limits.require_in_time()
+            require_slots(spec, min(candidate.max_slots, staged.primary.capacity))
+            candidate.commit()
+        except BaseException:
+            await staged.abandon()
+            raise
+        return staged
 
     def _evict_some(
         self, candidates: Iterable[Entry], count: int, cause: EvictionCause, newcomer: Resident

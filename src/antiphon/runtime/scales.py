@@ -37,7 +37,7 @@ class Scales:
         self._building = 0
 
     @contextmanager
-    def building_aside(self) -> Iterator[None]:
+    def building_beside(self) -> Iterator[None]:
         """Say that something is built for the length of the block that holds no lease."""
         self._builds += 1
         self._building += 1

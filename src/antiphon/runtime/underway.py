@@ -59,6 +59,8 @@ class Underway:
             watch.cancel()
             raise
         except (AntiphonError, AbandonedError) as fault:
+            if watch.told is not None and watch.told.done():
+                watch.cancel()  # its caller has its error, so a load that ends late must not be followed by a run
             if self._is_cut:
                 raise ShuttingDown from fault
             raise

@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 from antiphon.ports.clock import Clock, Timer
 from antiphon.ports.host import Flow, SlotHost
 from antiphon.runtime.owned import Told, either, tell
-from antiphon.vocabulary.errors import AntiphonError, LoadFailed, RunTimeout, WorkerDied
+from antiphon.vocabulary.errors import AntiphonError, EngineError, LoadFailed, RunTimeout, WorkerDied
 from antiphon.vocabulary.tasks import TaskRequest
 
 T = TypeVar("T")
@@ -167,45 +167,78 @@ class Limit:
 
 
 class LifecycleLimits:
-    """Kills a host whose load or teardown takes too long; a death that it brings about in a load is a LoadFailed.
+    """The time that one load may spend in its engine, and that freeing it may take afterwards.
 
-    Units: seconds, 0 for no limit. A host that cannot be killed loads on, and `overdue` is told what its callers get
-    meanwhile.
+    An instance belongs to one load. Its parts (weights and primary session, then the clones) draw on one budget, so
+    a load in several parts never gets the configured limit more than once. Waiting for room or for memory, and freeing
+    the pool that is replaced, cost nothing of it.
+
+    An engine in a process is killed when the time is up, and the load raises LoadFailed. A thread cannot be killed:
+    the load goes on, and `release` is called once with the error for those who wait for it.
+
+    Units: seconds, 0 for no limit.
     """
 
     def __init__(
-        self, clock: Clock, load_s: float, teardown_s: float, overdue: Callable[[Callable[[], AntiphonError]], None]
+        self,
+        clock: Clock,
+        load_s: float,
+        teardown_s: float,
+        release: Callable[[Callable[[], AntiphonError]], None],
     ) -> None:
         self.now = clock.now
         self._clock = clock
         self._load_s = load_s
+        self._left_s = load_s
         self._teardown_s = teardown_s
-        self._overdue = overdue
-        self._rang = False
+        self._release = release
+        self._is_overdue = False
 
     @contextmanager
     def loading(self, host: SlotHost) -> Iterator[None]:
-        """Limit a part of a load that is done in this block."""
+        """Spend the load's budget on the part of the load that is done in this block."""
+        started, alarm = self.now(), None
+        if self._load_s and not self._is_overdue:
+            alarm = self._clock.call_at(started + max(0.0, self._left_s), partial(self._stop_load, host))
         try:
-            with Limit(self._clock, self._load_s, partial(self._ring, host)):
-                yield
+            yield
         except WorkerDied as death:
-            if self._rang:
-                raise self._fault() from death
+            if self._is_overdue:  # the kill below is why it died
+                raise self._too_slow() from death
             raise
+        finally:
+            self._left_s -= self.now() - started
+            if alarm is not None:
+                alarm.cancel()
+
+    def require_in_time(self) -> None:
+        """Raise LoadFailed if the load has ended too late, in a thread that could not be killed.
+
+        For work that nothing depends on yet: its caller has been told that it failed, so it must not take effect.
+        """
+        if self._is_overdue:
+            raise self._too_slow()
 
     def closing(self, host: SlotHost) -> Limit:
-        """Limit a teardown that is done in this block."""
-        return Limit(self._clock, self._teardown_s, host.kill)
+        """Limit the teardown that is done in this block."""
+        return Limit(self._clock, self._teardown_s, partial(self._stop_teardown, host))
 
-    def _ring(self, host: SlotHost) -> None:
-        self._rang = True
+    def _stop_load(self, host: SlotHost) -> None:
+        self._is_overdue = True
         host.kill()
         if not host.killable:
-            self._overdue(self._fault)
+            self._release(self._too_slow)
 
-    def _fault(self) -> LoadFailed:
+    def _stop_teardown(self, host: SlotHost) -> None:
+        host.kill()
+        if not host.killable:
+            self._release(self._too_slow_to_free)
+
+    def _too_slow(self) -> LoadFailed:
         return LoadFailed(f"the model did not load within {self._load_s * 1000:g} ms (load_timeout_ms)")
+
+    def _too_slow_to_free(self) -> EngineError:
+        return EngineError(f"the model was not freed within {self._teardown_s * 1000:g} ms (teardown_timeout_ms)")
 
 
 async def _next(flow: AsyncIterator[T]) -> T:

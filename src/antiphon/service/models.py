@@ -59,33 +59,35 @@ class ModelService:
         return await self._runtime.register(registration, busy_timeout_ms, strategy)
 
     async def foresee_load(
-        self, model_id: str, fields: Mapping[str, object], strategy: Strategy = Strategy.REPLACE
+        self,
+        model_id: str,
+        fields: Mapping[str, object],
+        busy_timeout_ms: int | None,
+        strategy: Strategy = Strategy.REPLACE,
     ) -> Foresight:
-        """Tell what `load` would do."""
-        return await self._runtime.foresee_load(model_id, self._registration(model_id, fields), strategy)
+        """Report what `load` would do."""
+        registration = self._registration(model_id, fields)
+        return await self._runtime.foresee_load(model_id, registration, strategy, busy_timeout_ms)
 
     def foresee_nothing(self) -> Foresight:
         """Tell what a call would do that touches no model."""
-        return self._runtime.foresee_unload(())[0]
+        return self._runtime.foresee_unload_many(())[0]
 
     async def unload(self, model_id: str, busy_timeout_ms: int | None) -> tuple[ModelView, MemoryChange | None]:
         """Unload a model after all earlier work on it, and tell of its memory; raises ModelNotFound."""
         return await self._runtime.unload(model_id, busy_timeout_ms)
 
-    def foresee_unload(self, model_id: str) -> Foresight:
-        """Tell what `unload` would do; raises ModelNotFound."""
-        foresight, told = self._runtime.foresee_unload([model_id])
-        if told.not_found:
-            raise ModelNotFound(f"there is no model {model_id!r}", param="id")
-        return foresight
+    def foresee_unload(self, model_id: str, busy_timeout_ms: int | None) -> Foresight:
+        """Report what `unload` would do; raises ModelNotFound."""
+        return self._runtime.foresee_unload(model_id, busy_timeout_ms)
 
     async def unload_many(self, model_ids: Sequence[str] | None) -> Unloaded:
         """Unload several models, all when None; unknown ids are told of and fail nothing."""
         return await self._runtime.unload_many(model_ids)
 
     def foresee_unload_many(self, model_ids: Sequence[str] | None) -> tuple[Foresight, Unloaded]:
-        """Tell what `unload_many` would do."""
-        return self._runtime.foresee_unload(model_ids)
+        """Report what `unload_many` would do."""
+        return self._runtime.foresee_unload_many(model_ids)
 
     def _registration(self, model_id: str, fields: Mapping[str, object]) -> Registration | None:
         """The registration that the fields make; None where there are none, and the model is known."""

@@ -46,7 +46,8 @@ def add_management_routes(router: APIRouter, service: ModelService, door: Manage
         fields = body.model_extra or {}
         with called({"model": "id"}):
             if body.dry_run:
-                return json_answer(foresight_json(await service.foresee_load(body.id, fields, body.strategy)))
+                foresight = await service.foresee_load(body.id, fields, busy_timeout_ms(request), body.strategy)
+                return json_answer(foresight_json(foresight))
             view = await service.load(body.id, fields, busy_timeout_ms(request), body.strategy)
         return json_answer({"id": view.registration.spec.id, "loaded": view.loaded})
 
@@ -57,7 +58,7 @@ def add_management_routes(router: APIRouter, service: ModelService, door: Manage
         body = await read_json(request, UnloadBody, _BODY_BYTES, require_json=True)
         with called({"model": "id"}):
             if body.dry_run:
-                return json_answer(foresight_json(service.foresee_unload(body.id)))
+                return json_answer(foresight_json(service.foresee_unload(body.id, busy_timeout_ms(request))))
             view, change = await service.unload(body.id, busy_timeout_ms(request))
         return json_answer({"id": view.registration.spec.id, "loaded": view.loaded, "memory": _memory_json(change)})
 
