@@ -21,7 +21,7 @@ from antiphon.runtime.api import BoundModel, Strategy
 from antiphon.runtime.isolation import isolated
 from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.owned import Told
-from antiphon.runtime.pool import Pool, abandon, build_pool, require_slots, stage
+from antiphon.runtime.pool import Pool, abandon, build_pool, load_failure, require_slots, stage
 from antiphon.runtime.resident import Resident
 from antiphon.runtime.residents import Candidate, HeadStart, Residents
 from antiphon.runtime.threads import with_threads
@@ -262,8 +262,11 @@ class Registrar:
         if pool is None:
             raise InvariantError(f"there is nothing to probe: {resident.entry} has no pool")
         limits = self._residents.limits_of(registration, resident)
-        with limits.loading(pool.host):
-            primary = await pool.host.probe(spec)
+        try:
+            with limits.loading(pool.host):
+                primary = await pool.host.probe(spec)
+        except Exception as fault:
+            raise load_failure(fault) from fault  # as a check in a process of its own reports it
         limits.require_in_time()
         if primary is None:
             raise LoadFailed("the engine opened no session for the new options")
