@@ -222,6 +222,89 @@ def test_a_session_over_a_limit_ends_in_an_error(strict, said, code, message):
     settled(strict)
 
 
+def framed(*chunks):
+    """The bytes of these chunks of a body."""
+    return b"".join(b"%x\r\n%s\r\n" % (len(data), data) for data in chunks)
+
+
+_SMALL, _LARGE = bytes(50_000), bytes(100_002)
+_END = b"0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "writes",
+    [
+        [framed(_LARGE) + _END],
+        [framed(_LARGE), _END],
+        [framed(_SMALL, _LARGE) + _END],
+        [framed(_LARGE, _SMALL) + _END],
+        [framed(_LARGE)[:60_000], framed(_LARGE)[60_000:] + _END],
+    ],
+    ids=["with the end", "before the end", "last of two", "first of two", "in two writes"],
+)
+def test_a_chunk_over_its_limit_is_refused_however_it_is_written(strict, writes):
+    with session(strict) as client:
+        for data in writes:
+            client.raw(data)
+        error = client.events()[-1]
+    assert error["error"]["code"] == "too_large"
+    assert error["error"]["message"] == "a chunk of the body is larger than the limit of 100000 bytes"
+    settled(strict)
+
+
+def test_chunks_within_their_limit_may_come_together(strict):
+    with session(strict) as client:
+        client.raw(framed(_SMALL, _SMALL, _SMALL) + _END)
+        *_, done, mark = client.events()
+    assert (done["type"], mark) == ("transcript.text.done", {})
+    settled(strict)
+
+
+@pytest.mark.parametrize("over", ["http", "websocket"])
+@pytest.mark.parametrize(("before", "after"), [(2_000, 100_000), (100_000, 2_000)], ids=["raised", "lowered"])
+def test_a_session_is_held_to_the_limits_that_are_registered_when_its_turn_comes(tmp_path, over, before, after):
+    """The session queues behind a registration that changes what a chunk may have."""
+    with controlled_server(tmp_path, parallel=True, ui_management=True) as server, ExitStack() as open_sessions:
+        checkpoint = server.checkpoints["asr"]
+        checkpoint.set("live.echo")
+        model = {"id": "asr", "family": "controlled", "path": str(checkpoint.path), "task": "asr", "slots": 2}
+        first = {**model, "live_ingest": {"max_chunk_bytes": before}}
+        assert server.client.post("/v1/models/load", json=first).status_code == 200
+
+        def queued(*operations):
+            eventually(
+                lambda: next(it for it in server.client.get("/v1/status").json()["models"] if it["id"] == "asr"),
+                lambda model: [it["operation"] for it in model["queue"]] == list(operations),
+                f"{operations} in the queue",
+            )
+
+        with checkpoint.held("run"):
+            running = server.threads.submit(server.transcribe)
+            checkpoint.wait_for("run")
+            second = {**model, "live_ingest": {"max_chunk_bytes": after}}
+            registering = server.threads.submit(lambda: server.client.post("/v1/models/load", json=second))
+            queued("load")
+            if over == "http":
+                client = open_sessions.enter_context(session(server))
+            else:
+                socket = open_sessions.enter_context(socket_to(server))
+            queued("load", "infer")
+        assert (running.result().status_code, registering.result().status_code) == (200, 200)
+        if over == "http":
+            client.raw(framed(bytes(8_000)) + _END)
+            last = client.events()[-1]
+        else:
+            socket.send(bytes(8_000))
+            with suppress(ConnectionClosed):
+                socket.send(b"")
+            last = {}
+            with suppress(ConnectionClosed):
+                while True:
+                    last = json.loads(socket.recv())
+        assert ("error" in last) == (after < 8_000), last
+        settled(server)
+
+
 def test_a_model_has_limits_of_its_own(tmp_path):
     with controlled_server(tmp_path, parallel=True, ui_management=True, live_ingest={"idle_timeout_ms": 0}) as server:
         checkpoint = server.checkpoints["asr"]

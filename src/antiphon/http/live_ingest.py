@@ -30,6 +30,24 @@ async def live_pieces(
             yield pcm
 
 
+def whole_chunks(
+    hear: Callable[[], Awaitable[bytes | None]], limits_of: Callable[[], LiveLimits]
+) -> Callable[[], Awaitable[bytes | None]]:
+    """Hear chunks that each come as one message, and raise TooLarge for one over the limit of a chunk.
+
+    The limit is asked for at each chunk, so under the lease: nobody hears before it is granted.
+    """
+
+    async def hear_chunk() -> bytes | None:
+        data = await hear()
+        limit = limits_of().max_chunk_bytes
+        if data is not None and len(data) > limit:
+            raise TooLarge(f"a message is larger than the limit of {limit} bytes (live_ingest.max_chunk_bytes)")
+        return data
+
+    return hear_chunk
+
+
 async def _heard(hear: Callable[[], Awaitable[bytes | None]], limits: LiveLimits, ending: float | None) -> bytes | None:
     try:
         async with asyncio.timeout_at(ending):

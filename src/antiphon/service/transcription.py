@@ -122,6 +122,7 @@ class TranscriptionService:
 
     async def transcribe(self, order: TranscriptionOrder, body: BinaryIO, render: Callable[[Transcript], T]) -> T:
         """Decode, then transcribe. No slot is held while a file is decoded; one is held until `render` has returned."""
+        order = self.resolved(order)
         inference, duration_s = await self._uploaded(order, body, Interface.OFFLINE)
 
         async def finish(result: TaskResult, timing: Timing) -> T:
@@ -142,7 +143,8 @@ class TranscriptionService:
         The first gives its slot back before the second asks for one, so this never holds two. None takes the only
         model for diarization. Raises InvalidRequest (param "diarization_model") where there is none, or several.
         """
-        request = self._request(order)
+        order = self.resolved(order)
+        request = TaskRequest(text=order.prompt)
         diarizer = self._diarizer(diarization_model)
         audio = await self._codec.decode(body)
         first = _inference(order, replace(request, audio=audio), Interface.OFFLINE)
@@ -160,7 +162,7 @@ class TranscriptionService:
 
     async def stream(self, order: TranscriptionOrder, body: BinaryIO) -> TranscriptStream:
         """Decode, then begin to transcribe; the stream holds a slot, so close it."""
-        inference, duration_s = await self._uploaded(order, body, Interface.STREAMING)
+        inference, duration_s = await self._uploaded(self.resolved(order), body, Interface.STREAMING)
         return TranscriptStream(await self._runtime.open_stream(inference), duration_s)
 
     async def live(self, order: TranscriptionOrder, audio: AsyncIterator[Pcm]) -> TranscriptStream:
@@ -169,16 +171,29 @@ class TranscriptionService:
         Close the stream, and then the `audio`, of which nothing is taken before a slot is granted and the model is
         loaded. What it raises comes out of the stream.
         """
-        inference = _inference(replace(order, tasks=LISTENERS), self._request(order), Interface.STREAMING)
+        order = replace(self.resolved(order), tasks=LISTENERS)
+        inference = _inference(order, TaskRequest(text=order.prompt), Interface.STREAMING)
         return TranscriptStream(await self._runtime.open_stream(replace(inference, live=audio)), 0.0)
 
+    def resolved(self, order: TranscriptionOrder) -> TranscriptionOrder:
+        """The order with the id of its model in the place of an alias, which another registration may take away.
+
+        Raises ModelNotFound, and InvalidRequest for a language that does not exist, before any audio is decoded.
+        """
+        asked_language(order.language)
+        return replace(order, model=self._runtime.view(order.model).registration.spec.id)
+
     def live_limits(self, model_id: str) -> LiveLimits:
-        """What bounds a model's live audio; raises ModelNotFound."""
+        """What bounds a model's live audio. They cannot change while a lease on the model is held.
+
+        Raises ModelNotFound.
+        """
         return self._runtime.view(model_id).registration.live
 
     async def batch(self, order: TranscriptionOrder, bodies: Sequence[BinaryIO]) -> "TranscriptBatch":
         """Decode all, then begin one native batch in one slot; it holds the slot, so close it."""
-        drafts = [await self._draft(order, body) for body in bodies]
+        order = self.resolved(order)
+        drafts = [TaskRequest(text=order.prompt, audio=await self._codec.decode(body)) for body in bodies]
         bind = partial(_bind, order)
         batch = BatchInference(
             order.model, tuple(Draft(it, bind) for it in drafts), order.busy_timeout_ms, order.run_timeout_ms
@@ -189,13 +204,9 @@ class TranscriptionService:
         self, order: TranscriptionOrder, body: BinaryIO, interface: Interface
     ) -> tuple[Inference, float]:
         """The work on an upload, whose audio is handed over, and how long it sounds, in seconds."""
-        request = self._request(order)  # an unknown model is refused before anything is decoded
         audio = await self._codec.decode(body)
+        request = TaskRequest(text=order.prompt)
         return replace(_inference(order, request, interface), audio=Handover(audio)), audio.duration_s
-
-    async def _draft(self, order: TranscriptionOrder, body: BinaryIO) -> TaskRequest:
-        draft = self._request(order)  # an unknown model is refused before anything is decoded
-        return replace(draft, audio=await self._codec.decode(body))
 
     def _diarizer(self, asked: str | None) -> str:
         if asked is not None:
@@ -207,11 +218,6 @@ class TranscriptionService:
             return known[0]
         several = f"there are several models for diarization; name one of {', '.join(known)}"
         raise InvalidRequest(several if known else "there is no model for diarization", param="diarization_model")
-
-    def _request(self, order: TranscriptionOrder) -> TaskRequest:
-        asked_language(order.language)  # one that nobody knows is refused at once, too
-        self._runtime.view(order.model)
-        return TaskRequest(text=order.prompt)
 
 
 def _inference(order: TranscriptionOrder, request: TaskRequest, interface: Interface) -> Inference:

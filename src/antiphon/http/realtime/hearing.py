@@ -4,8 +4,9 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 
-from antiphon.http.live_ingest import live_pieces
+from antiphon.http.live_ingest import live_pieces, whole_chunks
 from antiphon.http.realtime.items import Conversation, Event
 from antiphon.http.realtime.settings import Settings
 from antiphon.http.realtime.turns import Turns
@@ -92,9 +93,11 @@ class Hearing:
     async def run(self, service: TranscriptionService) -> None:
         """Tell what is found until the audio's end; raises what it came to instead, with the slot free in any case."""
         turns: Turns | None = None
-        pieces = live_pieces(self._inbox.take, self._wire.raw, lambda: service.live_limits(self._order.model))
+        order = service.resolved(self._order)
+        limits = partial(service.live_limits, order.model)
+        pieces = live_pieces(whole_chunks(self._inbox.take, limits), self._wire.raw, limits)
         try:
-            async with aclosing(pieces), aclosing(await service.live(self._order, pieces)) as stream:
+            async with aclosing(pieces), aclosing(await service.live(order, pieces)) as stream:
                 turns = Turns(self._conversation, stream.sample_rate, self._start_ms)
                 async for found in stream:
                     await self._tell_all(turns.tell(found))

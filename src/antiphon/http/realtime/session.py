@@ -28,8 +28,16 @@ from antiphon.http.schemas import Body
 from antiphon.http.streaming import json_bytes
 from antiphon.service.audio_source import from_base64
 from antiphon.service.transcription import TranscriptionService
-from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, RequestTimeout, ShuttingDown, TooLarge
+from antiphon.vocabulary.errors import (
+    AntiphonError,
+    InvalidRequest,
+    ModelNotFound,
+    RequestTimeout,
+    ShuttingDown,
+    TooLarge,
+)
 from antiphon.vocabulary.languages import base_language
+from antiphon.vocabulary.spec import LiveLimits
 
 
 class _Head(Body):
@@ -235,13 +243,18 @@ class RealtimeSession:
 
     async def _tell(self, told: Event) -> None:
         """Send an event; a client that does not take it in time has left."""
-        model = self._settings.model
-        limit_s = self._service.live_limits(model).send_timeout_s if model else None
         try:
-            async with asyncio.timeout(limit_s or None):
+            async with asyncio.timeout(self._send_timeout_s() or None):
                 await self._socket.send_text(json_bytes(told).decode())
         except TimeoutError:
             raise _Over from None
+
+    def _send_timeout_s(self) -> float:
+        """The limit of the session's model, as it is now: under the lease while a stream is open."""
+        try:
+            return self._service.live_limits(self._settings.model or "").send_timeout_s
+        except ModelNotFound:  # no model is set, or the alias that named it is gone
+            return LiveLimits().send_timeout_s
 
 
 def require_possible(settings: Settings, service: TranscriptionService) -> None:

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
@@ -22,7 +23,7 @@ from antiphon.http.document import INFERENCE_ERRORS, answered
 from antiphon.http.envelope import close_code, error_body
 from antiphon.http.fields import busy_timeout_ms, choice, integer, run_timeout_ms
 from antiphon.http.live import take_pace
-from antiphon.http.live_ingest import live_pieces
+from antiphon.http.live_ingest import live_pieces, whole_chunks
 from antiphon.http.presence import until_left, while_present
 from antiphon.http.routing import post
 from antiphon.http.schemas import live_operation
@@ -31,7 +32,7 @@ from antiphon.http.timing import timing_header
 from antiphon.http.transcript_events import ServerSentTranscript, TranscriptEvents
 from antiphon.service.transcription import TranscriptionOrder, TranscriptionService
 from antiphon.vocabulary.audio import Pcm
-from antiphon.vocabulary.errors import AntiphonError, ClientLeft, InvalidRequest, TooLarge
+from antiphon.vocabulary.errors import AntiphonError, ClientLeft, InvalidRequest
 from antiphon.vocabulary.spec import LiveLimits
 
 PATH = "/v1/audio/transcriptions/live"
@@ -55,31 +56,37 @@ def add_live_routes(router: APIRouter, service: TranscriptionService) -> None:
     @post(router, PATH, live_operation() | answered({SSE_TYPE: None}, errors=INFERENCE_ERRORS, timed=True))
     async def live(request: Request) -> Response:
         """Have raw PCM transcribed while it is sent, in chunks; the answer comes as events meanwhile."""
-        call = _call_of(request)
-        limits = service.live_limits(call.order.model)
-        take_pace(request.scope, limits.max_chunk_bytes)
-        pieces = _pieces(service, call, _body_of(request))
+        call = _call_of(request, service)
+        take_pace(request.scope)
+
+        def bound_limits() -> LiveLimits:
+            """The limits under the lease: a registration ahead in the queue may have changed them since the arrival."""
+            limits = service.live_limits(call.order.model)
+            take_pace(request.scope, limits.max_chunk_bytes)  # this counts the chunks that have come already, too
+            return limits
+
+        pieces = live_pieces(_body_of(request), call.raw, bound_limits)
         try:
             stream = await while_present(request.scope, service.live(call.order, pieces))
         except BaseException:
             await pieces.aclose()
             raise
         events = ServerSentTranscript(TranscriptEvents(stream))
-        return _LiveResponse(_Owned(events, pieces), limits.send_timeout_s, timing_header(stream.timing, run=False))
+        headers = timing_header(stream.timing, run=False)
+        return _LiveResponse(_Owned(events, pieces), bound_limits().send_timeout_s, headers)
 
     async def live_socket(socket: WebSocket) -> None:
-        call = _call_of(socket)
-        limits = service.live_limits(call.order.model)
+        call = _call_of(socket, service)
         await socket.accept(agreed_subprotocol(socket.scope))
-        talk = _talk(socket, service, call, limits)
+        talk = _talk(socket, service, call)
         with suppress(WebSocketDisconnect, ClientDisconnect, TimeoutError):  # nobody is there to be told
             await while_present(socket.scope, talk)
 
     router.add_websocket_route(PATH, live_socket)
 
 
-def _call_of(asked: Request | WebSocket) -> _Call:
-    """Read the query; raises InvalidRequest naming the parameter at fault."""
+def _call_of(asked: Request | WebSocket, service: TranscriptionService) -> _Call:
+    """Read the query; raises InvalidRequest naming the parameter at fault, and ModelNotFound."""
     query = asked.query_params
     model = query.get("model")
     if not model:
@@ -91,7 +98,7 @@ def _call_of(asked: Request | WebSocket) -> _Call:
         busy_timeout_ms=busy_timeout_ms(asked),
         run_timeout_ms=run_timeout_ms(asked),
     )
-    return _Call(order, _raw_format(query))
+    return _Call(service.resolved(order), _raw_format(query))
 
 
 def _raw_format(query: QueryParams) -> RawFormat:
@@ -100,12 +107,6 @@ def _raw_format(query: QueryParams) -> RawFormat:
         integer(query.get("sample_rate"), "sample_rate", MIN_RATE_HZ, MAX_RATE_HZ) or _DEFAULT_RATE_HZ,
         integer(query.get("channels"), "channels", 1, MAX_CHANNELS) or 1,
     )
-
-
-def _pieces(
-    service: TranscriptionService, call: _Call, hear: Callable[[], Awaitable[bytes | None]]
-) -> AsyncGenerator[Pcm]:
-    return live_pieces(hear, call.raw, lambda: service.live_limits(call.order.model))
 
 
 def _body_of(request: Request) -> Callable[[], Awaitable[bytes | None]]:
@@ -167,14 +168,17 @@ class _LiveResponse(EventResponse):
             await super().__call__(scope, receive, send_in_time)
 
 
-async def _talk(socket: WebSocket, service: TranscriptionService, call: _Call, limits: LiveLimits) -> None:
+async def _talk(socket: WebSocket, service: TranscriptionService, call: _Call) -> None:
     """Answer while the client speaks, then close; a fault is an `error` event, and the code of the close."""
+    # Asked for at each use, so under the lease once there is one: then they cannot change any more.
+    limits = partial(service.live_limits, call.order.model)
 
     async def say(found: Mapping[str, object]) -> None:
-        async with asyncio.timeout(limits.send_timeout_s or None):
+        async with asyncio.timeout(limits().send_timeout_s or None):
             await socket.send_json(found)
 
-    async with aclosing(_pieces(service, call, _messages_of(socket, limits.max_chunk_bytes))) as pieces:
+    hear = whole_chunks(_messages_of(socket), limits)
+    async with aclosing(live_pieces(hear, call.raw, limits)) as pieces:
         try:
             stream = await service.live(call.order, pieces)
             async with aclosing(TranscriptEvents(stream)) as events:
@@ -187,7 +191,7 @@ async def _talk(socket: WebSocket, service: TranscriptionService, call: _Call, l
             await socket.close()
 
 
-def _messages_of(socket: WebSocket, max_bytes: int) -> Callable[[], Awaitable[bytes | None]]:
+def _messages_of(socket: WebSocket) -> Callable[[], Awaitable[bytes | None]]:
     """Gives the audio of each binary message; None for the message that says that it is over."""
 
     async def hear() -> bytes | None:
@@ -195,8 +199,6 @@ def _messages_of(socket: WebSocket, max_bytes: int) -> Callable[[], Awaitable[by
         if message["type"] == "websocket.disconnect":
             raise ClientLeft("the connection was lost before the end of the audio")
         data: bytes | None = message.get("bytes")
-        if data is not None and len(data) > max_bytes:
-            raise TooLarge(f"a message is larger than the limit of {max_bytes} bytes")
         if data is not None:
             return data or None
         if not _is_end(message["text"]):

@@ -81,12 +81,14 @@ class Exchange:
         if self._was_told:
             return _DISCONNECT
         message: Message = dict(await self._cycle.receive())
-        if self._fault is None or message["type"] != "http.request" or not message["more_body"]:
+        # A fault stands also if the body has come whole by now: a chunk that is too large may have been its last one,
+        # and both may have come in one packet.
+        if self._fault is None or message["type"] != "http.request":
             return message
         if self._rest:
             self._cycle.message_event.set()
             rest, self._rest = self._rest, b""
-            return {**message, "body": rest}
+            return {**message, "body": rest, "more_body": True}
         self._was_told = True
         raise self._fault
 
