@@ -94,12 +94,12 @@ class ListeningStage:
     async def read_slowly(self, peer: "Peer", step_s: float) -> None:
         """Have a peer read all of `flood`, and time pass before it goes on.
 
-        No time passes until the kernel has told the server of the last read: it may take its own time over that.
+        No time passes until the kernel can tell the server of a read that it has not seen yet: it may take its own
+        time over that, and what it reports may move on at any moment, also while the server looks.
         """
-        connection, told, received = self.connection, None, 0
+        connection, received = self.connection, 0
         while received < self.flood.blocks * BLOCK_BYTES:
-            if (acknowledged := _acknowledged(connection)) != told:
-                told = acknowledged
+            if _acknowledged(connection) != connection._progress._mark:
                 self.clock.advance(step_s)
             received += len(await peer._more())
             await asyncio.sleep(0)

@@ -75,15 +75,35 @@ async def test_a_body_that_stalls_is_cut_and_its_request_ends(stage):
     await until(lambda: len(stage._server._traffic.state.tasks) == 1)
 
 
-async def test_a_body_that_comes_slowly_is_read_to_its_end(stage):
-    peer = await stage.stalled_body(b"")
+@pytest.mark.parametrize("sent", [b"", b"half"], ids=["nothing yet", "a part"])
+async def test_a_request_whose_body_is_still_arriving_is_refused_at_once_although_it_trickles(stage, sent):
+    peer = await stage.stalled_body(sent)
     await stage.begin_stop()
-    for _ in range(10):
-        stage.clock.advance(0.2)
-        heard = stage.connection._heard_at
+    refusal = await peer.answer()
+    assert (refusal.status, refusal.code) == (503, "shutting_down")
+    assert not stage._server._traffic.state.tasks
+    for _ in range(3):  # 0.24 s: the peer has a moment to see the answer, and what it still sends changes nothing
+        assert len(stage.connections) == 1
         await peer.send(b"x")
-        await until(lambda: stage.connection._heard_at > heard)  # noqa: B023 (it is awaited here)
-    assert (await peer.answer()).body == b"10"
+        stage.clock.advance(0.08)
+    stage.clock.advance(0.04)
+    await stage.returned()
+
+
+async def test_a_new_request_that_trickles_its_body_is_let_go_of(stage):
+    idle, working = await stage.connect(), await stage.waiting()
+    await stage.begin_stop()
+    await idle.send(head("/body", "POST", "Content-Length: 100"))
+    assert (await idle.answer()).code == "shutting_down"
+    for _ in range(10):
+        assert len(stage.connections) == 2
+        stage.clock.advance(0.2)
+        heard = max(it._heard_at for it in stage.connections)
+        await idle.send(b"x")
+        await until(lambda: len(stage.connections) < 2 or max(it._heard_at for it in stage.connections) > heard)  # noqa: B023 (it is awaited here)
+    await until(lambda: len(stage.connections) == 1)
+    stage.release.set()
+    assert (await working.answer()).status == 200
     await stage.returned()
 
 

@@ -57,6 +57,8 @@ class Connection(HttpToolsProtocol):
         self._heard_at = 0.0
         self._running: RequestResponseCycle | None = None
         self._exchange: Exchange | None = None
+        self._stopped_at = 0.0
+        self._is_refused = False  # because it came after the stop, perhaps before `begin_stop` was called
         self._parted_at: float | None = None
 
     @property
@@ -138,18 +140,27 @@ class Connection(HttpToolsProtocol):
         self.flow.resume_reading()
         if self._owed is not _Owed.BODY:
             self._begun_at = self._now()
-        elif self._keeps_pace():
+        elif self._exchange is not None and self._exchange.outlives_answer:
             self._linger()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
 
     def begin_stop(self) -> None:
-        """What is under way goes on, and nothing comes after it on this connection; stalls count from now."""
+        """What is under way goes on, and nothing comes after it on this connection; stalls count from now.
+
+        A request whose body has not come whole was not admitted, and cannot be any more. It is refused now, or a body
+        that trickles could hold the stop up. Live audio is the exception: its session ends by itself, with an event.
+        """
         now = self._now()
-        self._heard_at = now
+        self._heard_at = self._stopped_at = now
         self._progress.restart(now)
         if self._running is not None:
             self._running.keep_alive = False
+        # The body of a request that has been refused already, or whose answer has begun, is only read so that its sender
+        # sees the answer. `check` limits that.
+        is_admissible = self._owed is _Owed.BODY and not self._keeps_pace() and not self._is_refused
+        if is_admissible and self._exchange is not None and not self.cycle.response_started:
+            self._exchange.end_body(ShuttingDown())
 
     def end(self) -> None:
         """Nothing comes any more: close where all is sent. A request that has not come whole is none."""
@@ -169,7 +180,9 @@ class Connection(HttpToolsProtocol):
             if self.flow.read_paused and self._progress.peer_has_closed():
                 self.abort()
         elif self._owed is not _Owed.NOTHING and stops:
-            if now - self._heard_at >= STALL_S:
+            # The answer has been sent. What still comes is read for a while so that the peer can see it.
+            owed_since = max(self._begun_at, self._stopped_at)
+            if now - self._heard_at >= STALL_S or now - owed_since >= LINGER_S:
                 self.abort()
         else:
             self._check_limits(now)
@@ -232,6 +245,7 @@ class Connection(HttpToolsProtocol):
         self._running = cycle
         if self._traffic.stop.begun.is_set():
             cycle.keep_alive = False
+            self._is_refused = True
             self._exchange = Exchange(self._traffic.goodbye, cycle, self._traffic.stop.begun)
         else:
             self._exchange = Exchange(app, cycle, self._traffic.stop.begun)  # type: ignore[arg-type]  # two names for an ASGI application
