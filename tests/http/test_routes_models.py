@@ -28,6 +28,23 @@ def unloaded(parallel_server):
     return parallel_server
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        (LOAD, b'{"id": "tts", "id": "asr"}', "id"),
+        (LOAD, b'{"id": "tts", "slots": 1, "slots": 2}', "slots"),
+        (LOAD, b'{"id": "tts", "options": {"a": 1, "a": 2}}', "options.a"),
+        (UNLOAD, b'{"id": "tts", "id": "asr"}', "id"),
+        ("/v1/tasks/unload_models", b'{"model_ids": ["tts"], "model_ids": []}', "model_ids"),
+    ],
+)
+def test_a_key_that_appears_twice_changes_nothing(parallel_server, path, body, param):
+    before = parallel_server.client.get("/v1/models").json()
+    answer = parallel_server.client.post(path, content=body, headers={"content-type": "application/json"})
+    assert "appears more than once" in assert_refused(answer, 400, param).message
+    assert parallel_server.client.get("/v1/models").json() == before
+
+
 def test_health_counts_the_models(server):
     assert server.client.get("/health").json() == {"status": "ok", "models": 3}
 

@@ -1,12 +1,10 @@
 """`/v1/audio/transcriptions/live`: audio in and its transcript out at once, over HTTP or over a WebSocket."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from fastapi import APIRouter
 from starlette.datastructures import QueryParams
@@ -17,6 +15,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from antiphon.audio.limits import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ
 from antiphon.audio.raw import RawFormat, SampleFormat
+from antiphon.config.json_objects import load_json
 from antiphon.http.access import agreed_subprotocol
 from antiphon.http.bodies import MODEL_WANTED, invalid_request
 from antiphon.http.document import INFERENCE_ERRORS, answered
@@ -210,7 +209,6 @@ def _messages_of(socket: WebSocket) -> Callable[[], Awaitable[bytes | None]]:
 
 def _is_end(text: str) -> bool:
     try:
-        said: Any = json.loads(text)
+        return load_json(text) == _END
     except (ValueError, RecursionError):
         return False
-    return bool(said == _END)

@@ -156,8 +156,8 @@ class Connection(HttpToolsProtocol):
         self._progress.restart(now)
         if self._running is not None:
             self._running.keep_alive = False
-        # The body of a request that has been refused already, or whose answer has begun, is only read so that its sender
-        # sees the answer. `check` limits that.
+        # The body of a request that has been refused already, or whose answer has begun, is only read so that its
+        # sender sees the answer. `check` limits that.
         is_admissible = self._owed is _Owed.BODY and not self._keeps_pace() and not self._is_refused
         if is_admissible and self._exchange is not None and not self.cycle.response_started:
             self._exchange.end_body(ShuttingDown())
