@@ -109,6 +109,26 @@ def test_time_shutdown_stalled_io_in_every_slot(fresh_server, slots):
     assert_destroyed_after_use(model)
 
 
+@cell("time.timeout_zero")
+def test_time_timeout_zero_during_shutdown(fresh_server, slots):
+    # Mutant: a stop gives those who wait without a bound one.
+    server = fresh_server(drain_timeout_ms=0, busy_timeout_ms=1)
+    model = server.new_model(busy_timeout_ms=0)
+    with model.checkpoint.held("run"):
+        calls, texts = fill(model, slots)
+        model.checkpoint.wait_for("run", slots)
+        queued = model.infer("queued")
+        model.wait_queue("infer")
+        bulk = server.bulk_unload(model)
+        model.wait_queue("infer", "bulk_unload")
+        begin_stop(server.process)
+        assert server.alive
+    assert said([*calls, queued]) == [("v1", text) for text in [*texts, "queued"]]
+    assert bulk.ok() == {"unloaded": [model.id], "not_found": []}
+    assert_ended(server.process)
+    assert_destroyed_after_use(model)
+
+
 @cell("time.shutdown_finite_work")
 def test_time_shutdown_finite_work(fresh_server, slots):
     # Mutants: requests are cancelled at the stop; a stream's lease is not joined.
