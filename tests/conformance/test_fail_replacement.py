@@ -310,6 +310,8 @@ def test_fail_post_commit_load_without_a_probe(server, slots):
     assert refusal(model.infer("too early")) == (500, "load_failed", None)
     v2.unset("load.fail")
     at_work(model, "v2")
+    assert seen(model) == standing("ready", slots=1)
+    assert steps(model.checkpoint).count("load") == 1
 
 
 @cell("fail.post_commit_load")
