@@ -131,6 +131,31 @@ def test_rule_bulk_two_phase(server, slots):
     ]
 
 
+@cell("rule.bulk_two_phase")
+def test_rule_bulk_two_phase_takes_a_snapshot(fresh_server, slots):
+    """All models that are registered when the call comes, and none that comes later."""
+    server = fresh_server(models={name: {"slots": slots} for name in ("busy", "cold")})
+    busy, cold = server.configured_model("busy"), server.configured_model("cold")
+    with busy.checkpoint.held("run"):
+        (earlier,) = occupy(busy, 1)
+        bulk = server.unload_all()
+        busy.wait_queue("bulk_unload")
+        later = server.new_model()
+        assert seen_together(server, busy, cold, later) == [
+            standing("ready", slots=slots, leases=["infer"], queue=["bulk_unload"]),
+            standing("unloaded", slots=slots),
+            standing("ready", slots=slots),
+        ]
+        assert answer_of(later.infer("later")).text == "later"
+    assert answer_of(earlier).text == "earlier 0"
+    assert bulk.ok() == {"unloaded": ["busy", "cold"], "not_found": []}
+    assert seen_together(server, busy, cold, later) == [
+        standing("unloaded", slots=slots),
+        standing("unloaded", slots=slots),
+        standing("ready", slots=slots),
+    ]
+
+
 @cell("rule.retire_try_acquire")
 def test_rule_retire_try_acquire(fresh_server, slots):
     server = fresh_server("residency_limit_1", models={"a": {"slots": slots}, "b": {"slots": slots}})
