@@ -157,7 +157,10 @@ async def test_a_task_that_cannot_be_started_leaves_no_barrier_and_loses_no_pool
         with pytest.raises(MemoryError):
             await stage.runtime.unload_many(["a", "b", "c"])
         loop.set_task_factory(None)
-        assert stage.runtime.status()[0].gate.queue == ()
+        stage.hung = True  # the end of the stage would wait for ever for a lease or a barrier that is left
+        assert [status.gate.queue for status in stage.runtime.status()] == [()] * 3
+        assert stage.runtime.status()[2].gate.leases == ()  # it was granted too, and no task would give it back
+        stage.hung = False
         await checkpoints[1].await_for("closed")  # it was granted, and its task was there
     await running
     for name in "abc":
