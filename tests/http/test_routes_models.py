@@ -175,7 +175,7 @@ def test_management_waits_as_long_as_its_query_says(parallel_server, route, text
 @pytest.mark.parametrize(
     ("body", "param"),
     [
-        ({"id": "nobody"}, "id"),
+        ({"id": "nobody", "slots": 2}, "family"),
         ({}, "id"),
         ({"id": 7}, "id"),
         ({"id": "tts", "slots": 2}, "family"),
@@ -214,8 +214,12 @@ def test_load_refuses_a_field_that_cannot_be_and_changes_nothing(parallel_server
     assert (parallel_server.model()["loaded"], parallel_server.model()["slots"]) == (True, 2)
 
 
-def test_unload_of_an_unknown_model_is_not_found(parallel_server):
-    assert_refused(parallel_server.client.post(UNLOAD, json={"id": "nobody"}), 404, param="id", code="model_not_found")
+@pytest.mark.parametrize("route", [LOAD, UNLOAD])
+@pytest.mark.parametrize("options", [{}, {"dry_run": True}], ids=str)
+def test_management_of_an_unknown_model_is_not_found(parallel_server, route, options):
+    refused = parallel_server.client.post(route, json={"id": "nobody", **options})
+
+    assert_refused(refused, 404, param="id", code="model_not_found")
 
 
 @pytest.mark.parametrize("route", [LOAD, UNLOAD])
