@@ -14,8 +14,8 @@ FOLDER = Path(__file__).parent
 class Mutant:
     """One change to one file under `src`, in which `old` occurs once.
 
-    Each test of `kills` must fail with it, in at least one of the variants that `select`, an expression for pytest's
-    -k, leaves. `cells` are the conformance cells that rely on it.
+    Each test of `kills`, or a test of each module there, must fail with it, in at least one of the variants that
+    `select`, an expression for pytest's -k, leaves. `cells` are the conformance cells that rely on it.
     """
 
     name: str
@@ -70,6 +70,8 @@ def _mutant(entry: dict[str, object]) -> Mutant:
 
 def _exists(test: str, root: Path) -> bool:
     file, _, name = test.partition("::")
+    if not name:
+        return (root / file).is_file()
     function = name.partition("[")[0]
     try:
         tree = ast.parse((root / file).read_text())

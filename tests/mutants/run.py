@@ -96,11 +96,17 @@ def main() -> int:
     """Run the mutants that are asked for; 0 if each was killed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", metavar="PATTERN", default="*", help="names or cells, as a shell pattern")
+    parser.add_argument("--file", metavar="PATTERN", default="*", help="the changed file, as a shell pattern")
     parser.add_argument("--list", action="store_true", help="name them and run nothing")
     parser.add_argument("-n", "--workers", type=int, default=2, help="how many to run at once (default: 2)")
     arguments = parser.parse_args()
     pattern = arguments.only
-    chosen = [it for it in load_mutants() if any(fnmatch.fnmatch(name, pattern) for name in (it.name, *it.cells))]
+    chosen = [
+        it
+        for it in load_mutants()
+        if any(fnmatch.fnmatch(name, pattern) for name in (it.name, *it.cells))
+        and fnmatch.fnmatch(it.file, arguments.file)
+    ]
     if arguments.list:
         for mutant in chosen:
             print(f"{mutant.name}  [{mutant.file}]  {', '.join(mutant.cells)}")
