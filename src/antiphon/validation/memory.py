@@ -1,8 +1,8 @@
 """What a server and all its processes hold in memory, read now or watched; it judges nothing.
 
 How much that is, is the proportional set size: what all of them would give back if they ended. Whether it grows is
-judged by the part of it that no file backs. Pages of libraries are shared with other programs on the machine, and each of their
-ends makes the share of those that stay larger, by tens of megabytes. Units: bytes.
+judged by the part of it that no file backs. Pages of libraries are shared with other programs on the machine, and each
+of their ends makes the share of those that stay larger, by tens of megabytes. Units: bytes.
 """
 
 import threading
