@@ -311,6 +311,12 @@ def test_the_code_of_a_result_gives_the_bytes_that_were_saved(page, speak, form,
         (tmp_path / "speech.mp3").unlink()
 
 
+def test_the_code_of_a_request_is_there_as_soon_as_it_is_unfolded(form):
+    unfold = "async it => { it.open = true; await null; return it.querySelector('pre').textContent; }"
+
+    assert compute(form.locator("antiphon-snippets details"), unfold).startswith("curl ")
+
+
 def test_the_keyboard_alone_speaks_plays_and_seeks(page, form, spoken):
     page.get_by_role("tab", name="Speak").focus()
     page.keyboard.press("Tab")
