@@ -317,6 +317,25 @@ def test_the_code_of_a_request_is_there_as_soon_as_it_is_unfolded(form):
     assert compute(form.locator("antiphon-snippets details"), unfold).startswith("curl ")
 
 
+def test_a_voice_of_another_model_is_not_asked_for(page, form, speak, spoken):
+    form.get_by_label("Voice").select_option("calm")  # a preset of joe
+    held = []
+
+    def hold(route):  # Playwright does not accept a builtin method as a handler
+        held.append(route)
+
+    page.route("**/v1/audio/voices?model=controlled", hold)
+    speak("Before its voices are known.")
+    # Handlers of routes run only inside a call to Playwright.
+    eventually(lambda: page.title() and held, bool, "a request for the voices")
+    with page.expect_request("**/v1/audio/speech") as request:
+        for route in held:
+            route.continue_()
+
+    assert "voice" not in request.value.post_data_json
+    expect(spoken).to_have_attribute("data-state", "whole")
+
+
 def test_the_keyboard_alone_speaks_plays_and_seeks(page, form, spoken):
     page.get_by_role("tab", name="Speak").focus()
     page.keyboard.press("Tab")
