@@ -29,7 +29,7 @@ UNMARKED = """(id) => [...document.querySelectorAll(`[data-model="${id}"], [data
 def crowd(tmp_path_factory):
     """Each model with one request that runs and five that wait."""
     folder, models = tmp_path_factory.mktemp("many"), {name: {"slots": 1} for name in IDS}
-    server = start_server(folder, CONFIGURATIONS["default"], slots=1, isolation="thread", models=models)
+    server = start_server(folder, CONFIGURATIONS["unbounded_wait"], slots=1, isolation="thread", models=models)
     held = [server.configured_model(name) for name in IDS]
     for model in held:
         model.checkpoint.hold("run")
