@@ -17,6 +17,8 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx
 
+from server_process import HELD_GUARD_S
+
 T = TypeVar("T")
 
 HANG_GUARD_S = 30.0
@@ -129,7 +131,7 @@ class Client:
     def start(self, method: str, path: str, **request: object) -> Pending:
         """Make a call meanwhile."""
         name = f"{method} {path} {request.get('json', '')}".strip()
-        pending = Pending(name, lambda: self.call(method, path, **request))
+        pending = Pending(name, lambda: self.call(method, path, timeout=HELD_GUARD_S, **request))
         self.calls.append(pending)
         return pending
 
