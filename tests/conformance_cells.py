@@ -20,6 +20,14 @@ class CellsFileError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Clause:
+    """One part of a requirement, and the functions that assert it."""
+
+    text: str
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One cell; the fields are explained at the top of `cells.toml`. Empty `slots`: it runs once."""
 
@@ -28,6 +36,7 @@ class Cell:
     upstream: str = ""
     slots: tuple[int, ...] = SLOT_COUNTS
     exceeds: str = ""
+    clauses: tuple[Clause, ...] = ()
     pending: int | None = None
     partly_pending: str = ""
 
@@ -40,6 +49,11 @@ class Cell:
     def test_name(self) -> str:
         """What its test is called."""
         return "test_" + self.id.replace(".", "_")
+
+    @property
+    def clause_tests(self) -> frozenset[str]:
+        """The tests that some clause names."""
+        return frozenset(test for clause in self.clauses for test in clause.tests)
 
     def may_be_tested_by(self, name: str) -> bool:
         """Whether a test of this name may claim the cell: its own test, or a further one with more words behind."""
@@ -55,6 +69,8 @@ def read_cells(file: Path) -> dict[str, Cell]:
 def _cell(cell_id: str, fields: dict[str, object]) -> Cell:
     if "slots" in fields:
         fields = {**fields, "slots": tuple(fields["slots"])}
+    if "clauses" in fields:
+        fields = {**fields, "clauses": tuple(_clause(cell_id, clause) for clause in fields["clauses"])}
     try:
         cell = Cell(cell_id, **fields)
     except TypeError as error:
@@ -63,4 +79,15 @@ def _cell(cell_id: str, fields: dict[str, object]) -> Cell:
         raise CellsFileError(f"{cell_id}: the upstream label {cell.upstream!r} is none of {sorted(UPSTREAM_LABELS)}")
     if not set(cell.slots) <= set(SLOT_COUNTS):
         raise CellsFileError(f"{cell_id}: slots are some of {SLOT_COUNTS}; found {cell.slots}")
+    if len(cell.clauses) == 1:
+        raise CellsFileError(f"{cell_id}: a single clause says no more than the requirement; list several or none")
+    for test in sorted(cell.clause_tests):
+        if not cell.may_be_tested_by(test):
+            raise CellsFileError(f"{cell_id}: {test} cannot test this cell, whose tests begin with {cell.test_name}")
     return cell
+
+
+def _clause(cell_id: str, fields: dict[str, object]) -> Clause:
+    if set(fields) != {"text", "tests"} or not fields["text"] or not fields["tests"]:
+        raise CellsFileError(f"{cell_id}: clauses have a text and tests; found {fields}")
+    return Clause(fields["text"], tuple(fields["tests"]))

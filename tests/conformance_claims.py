@@ -66,7 +66,9 @@ def collect(items: Sequence[pytest.Item], cells: Mapping[str, Cell], *, whole: b
     if faults:
         return Collected(whole=whole, faults=tuple(dict.fromkeys(faults)))  # the variants of one test share theirs
     collected = Collected(tuple(map(_claiming, items)), whole)
-    faults = [*_claimed_twice(collected), *(_without_their_test(collected, cells) if whole else ())]
+    faults = [*_claimed_twice(collected), *_without_a_clause(collected, cells)]
+    if whole:
+        faults += [*_without_their_test(collected, cells), *_clauses_without_their_tests(collected, cells)]
     if every_cell:
         faults += _unclaimed(collected, cells)
     return Collected(collected.claimings, whole, tuple(faults))
@@ -130,6 +132,23 @@ def _without_their_test(collected: Collected, cells: Mapping[str, Cell]) -> Iter
     for cell_id, claim in collected.claims().items():
         if cells[cell_id].test_name not in claim.tests:
             yield f"{cell_id!r} has further tests, but none is called {cells[cell_id].test_name}"
+
+
+def _without_a_clause(collected: Collected, cells: Mapping[str, Cell]) -> Iterator[str]:
+    """Which tests no clause names, of cells that list their clauses."""
+    for cell_id, claim in collected.claims().items():
+        if cells[cell_id].clauses:
+            for function in sorted(claim.tests.keys() - cells[cell_id].clause_tests):
+                yield f"{function} is named by no clause of {cell_id!r}: add it to the clauses that it asserts"
+
+
+def _clauses_without_their_tests(collected: Collected, cells: Mapping[str, Cell]) -> Iterator[str]:
+    """Which clauses name a test that does not exist, or that does not claim their cell."""
+    claims = collected.claims()
+    for cell_id, cell in cells.items():
+        claimed = claims[cell_id].tests.keys() if cell_id in claims else set()
+        for test in sorted(cell.clause_tests - claimed):
+            yield f"a clause of {cell_id!r} names {test}, and no test of that name claims the cell"
 
 
 def _unclaimed(collected: Collected, cells: Mapping[str, Cell]) -> Iterator[str]:

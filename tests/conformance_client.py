@@ -5,6 +5,7 @@ It knows no route. A call that must be cut off, or whose answer comes in pieces,
 
 import http.client
 import json
+import select
 import socket
 import struct
 import threading
@@ -72,11 +73,11 @@ class Pending:
 class OpenCall:
     """A request on its own connection: it has been sent, its answer is read as it comes, and it can be cut off."""
 
-    def __init__(self, url: str, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> None:
         self._name = f"{method} {path}"
-        parts = urlsplit(url)
-        assert parts.hostname is not None
-        self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=HANG_GUARD_S)
+        self._connection = connection
         self._connection.request(method, path, body, dict(headers))
         self._socket = self._connection.sock  # the connection lets go of it once the answer will end with it
         self._answer: http.client.HTTPResponse | None = None
@@ -92,6 +93,10 @@ class OpenCall:
             except TimeoutError as error:
                 raise AssertionError(f"no headers for {self._name}") from error
         return self._answer
+
+    def has_answer(self) -> bool:
+        """Whether some of the answer is there."""
+        return self._answer is not None or bool(select.select([self._socket], [], [], 0)[0])
 
     def events(self) -> Iterator[dict[str, object]]:
         """The data of each server-sent event up to `[DONE]` or the end of the answer, each as soon as it comes."""
@@ -136,13 +141,26 @@ class Client:
         return pending
 
     def open(
-        self, method: str, path: str, *, json: object = None, params: Mapping[str, object] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        json: object = None,
+        params: Mapping[str, object] | None = None,
+        over: http.client.HTTPConnection | None = None,
     ) -> OpenCall:
-        """Send a request on a connection of its own."""
+        """Send a request on a connection of its own: a new one, or one that `accepted` gave."""
         target = f"{path}?{urlencode(params)}" if params else path
-        opened = OpenCall(self.url, method, target, *_encoded(json))
+        opened = OpenCall(over or self._connection(), method, target, *_encoded(json))
         self.open_calls.append(opened)
         return opened
+
+    def accepted(self) -> http.client.HTTPConnection:
+        """A connection that the server has accepted, so that what is sent on it next is read at once."""
+        connection = self._connection()
+        connection.request("GET", "/v1/models")
+        connection.getresponse().read()
+        return connection
 
     def connect(self) -> socket.socket:
         """A bare connection, for bytes that no client would send; the test closes it."""
@@ -161,6 +179,11 @@ class Client:
     def close(self) -> None:
         """Close the idle connections."""
         self._http.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        parts = urlsplit(self.url)
+        assert parts.hostname is not None
+        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=HANG_GUARD_S)
 
 
 def eventually(observe: Callable[[], T], is_wanted: Callable[[T], bool], what: str) -> T:

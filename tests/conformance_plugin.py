@@ -29,7 +29,9 @@ def cell(cell_id: str, level: str = "HTTP") -> pytest.MarkDecorator:
 def add_options(parser: pytest.Parser) -> None:
     """What a run understands."""
     parser.addoption(
-        WRITE_OPTION, action="store_true", help="write the page that the whole conformance suite generates"
+        WRITE_OPTION,
+        action="store_true",
+        help="write the page that the whole conformance suite generates; with --collect-only nothing is run for it",
     )
 
 
@@ -129,7 +131,10 @@ class ConformanceSuite:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Let the run fail for each cell that it did not prove, and for a stale page."""
         config = session.config
-        if hasattr(config, "workeroutput") or config.option.collectonly or session.exitstatus not in _JUDGED:
+        if hasattr(config, "workeroutput") or session.exitstatus not in _JUDGED:
+            return
+        if config.option.collectonly:
+            self._write_collected(session)
             return
         if self._collected.faults:
             self._faults += self._wrong()
@@ -140,7 +145,7 @@ class ConformanceSuite:
         self._faults += [f"{cell_id}: {fault}" for cell_id, outcome in claimed for fault in outcome.faults]
         broken = {cell_id for cell_id, outcome in claimed if not outcome.held}
         self._faults += self._settle_page(
-            proven=self._collected.whole and not broken, write=bool(config.getoption(WRITE_OPTION, default=False))
+            complete=self._collected.whole and not broken, write=bool(config.getoption(WRITE_OPTION, default=False))
         )
         pending = sum(it.pending is not None for it in self._cells.values())
         if claims:
@@ -155,6 +160,13 @@ class ConformanceSuite:
             terminalreporter.section("conformance", "-")
             for line in [*self._faults, *self._verdict]:
                 terminalreporter.write_line(line)
+
+    def _write_collected(self, session: pytest.Session) -> None:
+        """Write the page if asked to; the next whole run proves what it says, or fails."""
+        if session.config.getoption(WRITE_OPTION, default=False):
+            self._faults += self._settle_page(complete=self._collected.whole, write=True)
+            if self._faults:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _owns(self, node: pytest.Item | pytest.Collector) -> bool:
         return self._directory in node.path.parents
@@ -172,10 +184,10 @@ class ConformanceSuite:
     def _wrong(self) -> list[str]:
         return ["the conformance suite is wrong:", *(f"  {fault}" for fault in self._collected.faults)]
 
-    def _settle_page(self, *, proven: bool, write: bool) -> list[str]:
-        """Write the page or compare it; only a whole run in which every cell held may do either."""
-        if not proven:
-            return [f"{self._page.name} is written only when the whole suite ran and held"] if write else []
+    def _settle_page(self, *, complete: bool, write: bool) -> list[str]:
+        """Write the page or compare it, if all of the suite was collected and nothing that ran has failed."""
+        if not complete:
+            return [f"{self._page.name} is written only for the whole suite, and not if a cell fails"] if write else []
         wanted = render(self._cells, self._collected.claims(), self._page, self._command)
         if write:
             self._page.write_text(wanted, encoding="utf-8")

@@ -1,11 +1,15 @@
 """Models in the middle of something, for a test to go on from. What must happen next is the test's matter."""
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psutil
+
 from antiphon.testing import ControlledCheckpoint
 from antiphon.testing.events import FILE_NAME
-from conformance_client import Pending
+from conformance_client import Pending, eventually
 from conformance_server import Model, Server
 from conformance_standing import comes_to, standing
 
@@ -92,3 +96,15 @@ def unloading(server: Server, slots: int) -> Iterator[tuple[Model, Pending]]:
         model.checkpoint.wait_for("destroy")
         comes_to(model, standing("unloading", slots=slots, leases=["unload"]))
         yield model, unload
+
+
+@contextmanager
+def frozen(server: Server) -> Iterator[None]:
+    """Stop the server's process for the block: calls that are opened in it are all read in one step afterwards."""
+    process = psutil.Process(server.process.process.pid)
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        eventually(process.status, lambda it: it == psutil.STATUS_STOPPED, "a stopped server")
+        yield
+    finally:
+        os.kill(process.pid, signal.SIGCONT)

@@ -16,7 +16,7 @@ from conformance_plugin import ConformanceSuite, add_options
 HERE = Path(__file__).parent
 CONFORMANCE = HERE / "conformance"
 PAGE = HERE.parent / "docs" / "conformance.md"
-COMMAND = "pytest -n 2 tests/conformance --write-conformance"
+COMMAND = "pytest --collect-only -q tests/conformance --write-conformance"
 
 # Tests start hundreds of processes. Each would compile all that it imports, which takes longer than to import it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -7,6 +7,7 @@ import pytest
 from conformance_cells import ISOLATIONS
 from conformance_plugin import ONCE_SLOTS
 from conformance_server import SharedServers
+from coroutine_tests import pytest_pyfunc_call as pytest_pyfunc_call  # noqa: PLC0414 (a hook for pytest to find)
 
 
 @pytest.fixture

@@ -1,9 +1,15 @@
 """The cells `ops.loading.*`: what meets a model whose pool is half built."""
 
+import json
+
+import pytest
+
+from conformance_client import eventually
 from conformance_evidence import answers, first, last, refusal, said
 from conformance_plugin import cell
-from conformance_situations import cold_model, fill, last_of_load, loading
-from conformance_standing import comes_to, seen, standing
+from conformance_server import LOAD, TASK_RUN
+from conformance_situations import cold_model, fill, frozen, last_of_load, loading
+from conformance_standing import comes_to, last_error, seen, standing
 
 
 @cell("ops.loading.inference")
@@ -92,6 +98,75 @@ def test_ops_loading_evict(fresh_server, slots):
 
     assert len(said(calls)) == slots
     assert len(model.checkpoint.events("load")) == 1
+    assert seen(model) == standing("ready", slots=slots)
+
+
+def orders(operation, model):
+    """The route and the body that begin a load of the model."""
+    if operation == "infer":
+        return TASK_RUN, {"model": model.id, "request": {"text": "raced"}}
+    return LOAD, {"id": model.id}
+
+
+def race(server, slots, operation, racers):
+    """Have loads of these models begin in one step, for one place: who got it, and its call. The others are refused."""
+    calls = {}
+    before = {model: (len(model.checkpoint.events("load")), model.status()["last_error"]) for model in racers}
+    for model in racers:
+        model.checkpoint.hold("load")
+    connections = {model: server.client.accepted() for model in racers}
+    with frozen(server):
+        for model, connection in connections.items():
+            path, body = orders(operation, model)
+            calls[model] = server.client.open("POST", path, json=body, over=connection)
+
+    def loaders():
+        return [it for it in racers if it.status()["state"] == "loading"]
+
+    def outcome():
+        return len(loaders()) + sum(call.has_answer() for call in calls.values())
+
+    eventually(outcome, lambda it: it == len(racers), "a load or an answer for each")
+    begun = loaders()
+    assert len(begun) == 1, f"{len(begun)} loads took one place"
+    (winner,) = begun
+    loads, error = before[winner]
+    winner.checkpoint.wait_for("load", loads + 1)
+    assert seen(winner) == standing("loading", slots=slots, leases=[operation], last_error=error)
+    for model in racers:
+        model.unhold()
+        if model is not winner:
+            answer = calls[model].head()
+            assert (answer.status, int(answer.headers["retry-after"]) >= 1) == (503, True)
+            assert json.loads(calls[model].read())["error"]["code"] == "server_busy"
+            assert len(model.checkpoint.events("load")) == before[model][0]
+            assert seen(model) == standing("unloaded", slots=slots, last_error=last_error(model))
+    return winner, calls[winner]
+
+
+@cell("ops.loading.evict")
+@pytest.mark.parametrize("operation", ["infer", "load"])
+def test_ops_loading_evict_by_loads_that_begin_in_one_step(fresh_server, slots, operation):
+    """Counting and reserving are one step: however many loads count the same place, one of them gets it."""
+    server = fresh_server("residency_limit_2")
+    racers = [cold_model(server) for _ in range(3)]
+    with loading(server, slots) as (model, calls, _):
+        undisturbed = standing("loading", slots=slots, leases=["infer"] * slots)
+        first_winner, call = race(server, slots, operation, racers)  # the second place is free
+        assert call.head().status == 200
+        assert seen(first_winner) == standing("ready", slots=slots)
+        assert seen(model) == undisturbed
+
+        racers.remove(first_winner)
+        second_winner, call = race(server, slots, operation, racers)  # it belongs to one idle model
+        assert call.head().status == 200
+        comes_to(first_winner, standing("unloaded", slots=slots))
+        assert seen(second_winner) == standing("ready", slots=slots)
+        assert seen(model) == undisturbed
+
+    assert len(said(calls)) == slots
+    assert len(first_winner.checkpoint.events("closed")) == 1
+    assert [len(it.checkpoint.events("loaded")) for it in (model, first_winner, second_winner)] == [1, 1, 1]
     assert seen(model) == standing("ready", slots=slots)
 
 

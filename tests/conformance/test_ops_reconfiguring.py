@@ -1,5 +1,8 @@
 """The cells `ops.reconfiguring.*`: what meets a model while it is replaced."""
 
+import pytest
+
+from conformance_binding import ASKED, KINDS, ask, assert_bound, rebindable
 from conformance_evidence import first, last, refusal, said
 from conformance_plugin import cell
 from conformance_situations import fill, last_of_load, reconfiguring
@@ -25,6 +28,22 @@ def test_ops_reconfiguring_inference(server, slots):
     assert last(replacement, last_of_load(slots)) < first(replacement, "prepare")
     assert len(replacement.events("load")) == 1
     assert seen(model) == standing("ready", slots=slots, mode="streaming")
+
+
+@cell("ops.reconfiguring.inference")
+@pytest.mark.parametrize("kind", KINDS)
+def test_ops_reconfiguring_inference_is_bound_to_the_new_configuration(server, slots, kind):
+    model, replacement, registration = rebindable(server)
+    with model.checkpoint.held("destroy"):
+        register = model.register(**registration)
+        model.checkpoint.wait_for("destroy")  # nothing is committed yet, so what is registered now is the old model
+        requests = ask(model, kind)
+        comes_to(model, standing("reconfiguring", slots=slots, leases=["load"], queue=["infer"] * len(ASKED)))
+
+    assert register.ok() == {"id": model.id, "loaded": True}
+    assert_bound(requests, replacement, new=True)
+    assert model.checkpoint.events("run") == []
+    comes_to(model, standing("ready", slots=slots))
 
 
 @cell("ops.reconfiguring.inference")

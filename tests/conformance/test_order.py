@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from conformance_binding import ASKED, KINDS, ask, assert_bound, rebindable
 from conformance_evidence import error_of, said, steps, wait_that_ends
 from conformance_plugin import cell
 from conformance_server import answer_of, most_of_the_memory
@@ -137,6 +138,26 @@ def test_order_manager_request(server, slots):
     assert [answer_of(call).revision for call in calls] == ["v2"] * slots
     assert "impatient" not in model.runs()
     assert seen(model) == standing("ready", slots=slots)
+
+
+@cell("order.manager_request")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("outcome", ["replaced", "refused"])
+def test_order_manager_request_is_bound_to_the_configuration_that_results(server, slots, kind, outcome):
+    model, replacement, registration = rebindable(server)
+    is_replaced = outcome == "replaced"
+    with model.checkpoint.held("run"):
+        (older,) = occupy(model, 1)
+        manager = model.register(**registration, slots=slots if is_replaced else CAPACITY + 1)
+        model.wait_queue("load")
+        requests = ask(model, kind)
+        queue = ["load", *["infer"] * len(ASKED)]
+        comes_to(model, standing("ready", slots=slots, leases=["infer"], queue=queue))
+
+    assert answer_of(older).revision == "v1"
+    assert manager.result().status_code == (200 if is_replaced else 400)
+    assert_bound(requests, replacement if is_replaced else model.checkpoint, new=is_replaced)
+    comes_to(model, standing("ready", slots=slots))
 
 
 @cell("order.manager_request")

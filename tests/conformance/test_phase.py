@@ -2,11 +2,12 @@
 
 import pytest
 
+from conformance_binding import ASKED, KINDS, ask, assert_bound, rebindable
 from conformance_evidence import first, last, steps, wait_that_ends
 from conformance_plugin import cell
 from conformance_server import answer_of, most_of_the_memory
 from conformance_situations import cold_model, occupy
-from conformance_standing import seen, seen_together, standing
+from conformance_standing import comes_to, seen, seen_together, standing
 
 
 @cell("phase.queued")
@@ -26,6 +27,26 @@ def test_phase_queued(server, slots):
     manager.ok()
     assert answer_of(queued).revision == "v2"  # it was bound to nothing while it waited
     assert seen(model) == standing("ready", slots=slots)
+
+
+@cell("phase.queued")
+@pytest.mark.parametrize("kind", KINDS)
+def test_phase_queued_is_bound_to_no_configuration(server, slots, kind):
+    """Queued while the old model still works, and admitted under the registration that came in between."""
+    model, replacement, registration = rebindable(server)
+    with model.checkpoint.held("run"):
+        earlier = occupy(model, slots)
+        manager = model.register(**registration)
+        model.wait_queue("load")
+        queued = ask(model, kind)
+        queue = ["load", *["infer"] * len(ASKED)]
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=queue))
+        assert len(model.checkpoint.events("prepare")) == slots
+
+    assert {answer_of(call).revision for call in earlier} == {"v1"}
+    assert manager.ok() == {"id": model.id, "loaded": True}
+    assert_bound(queued, replacement, new=True)
+    comes_to(model, standing("ready", slots=slots))
 
 
 @cell("phase.queued")

@@ -68,6 +68,13 @@ def test_every_cell_says_what_it_requires():
     assert [cell.id for cell in CELLS.values() if cell.exceeds and not cell.exceeds.endswith(".")] == []
 
 
+def test_every_clause_is_a_sentence_that_is_listed_once():
+    for cell in CELLS.values():
+        texts = [clause.text for clause in cell.clauses]
+        assert [text for text in texts if not text.endswith(".")] == []
+        assert len(set(texts)) == len(texts), cell.id
+
+
 def test_upstreams_labels_are_theirs():
     assert Counter(cell.upstream[:1] for cell in CELLS.values()) == {"D": 46, "P": 53, "U": 11, "": 30}
 
@@ -79,8 +86,19 @@ def test_no_tests_name_fits_two_cells():
 
 @pytest.mark.parametrize(
     ("line", "said"),
-    [("slots = [3]", "slots"), ('upstream = "X"', "upstream"), ('pnding = "x"', "pnding")],
-    ids=["slots", "label", "field"],
+    [
+        ("slots = [3]", "slots"),
+        ('upstream = "X"', "upstream"),
+        ('pnding = "x"', "pnding"),
+        ('clauses = [{ text = "It holds.", tests = ["test_rule_once"] }]', "a single clause"),
+        ('clauses = [{ text = "It holds.", tests = [] }]', "a text and tests"),
+        ('clauses = [{ text = "It holds.", test = ["test_rule_once"] }]', "a text and tests"),
+        (
+            'clauses = [{ text = "A.", tests = ["test_rule_once"] }, { text = "B.", tests = ["test_rule_two"] }]',
+            "test_rule_two cannot test this cell",
+        ),
+    ],
+    ids=["slots", "label", "field", "one clause", "no test", "clause field", "another cell's test"],
 )
 def test_a_wrong_row_is_refused(tmp_path, line, said):
     file = tmp_path / "cells.toml"

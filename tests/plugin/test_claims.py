@@ -161,3 +161,60 @@ def test_an_import_error_is_not_buried_under_unclaimed_cells(suite):
 
     assert ran.code == 2, ran.output
     assert "claimed by no test" not in ran.output
+
+
+CLAUSES = """clauses = [
+    { text = "It drains.", tests = ["test_ops_ready_unload"] },
+    { text = "It frees.", tests = ["test_ops_ready_unload", "test_ops_ready_unload_frees"] },
+]"""
+
+
+def test_a_clause_that_names_no_test_of_the_cell_ends_a_whole_run(suite):
+    suite.edit("cells.toml", 'upstream = "P"', f'upstream = "P"\n{CLAUSES}')
+
+    ran = suite.run()
+
+    assert ran.code == USAGE_ERROR, ran.output
+    assert "a clause of 'ops.ready.unload' names test_ops_ready_unload_frees, and no test" in ran.output
+    assert suite.run("suite/test_tiny.py").code == 0  # the test may be in another file
+
+
+def test_a_test_that_no_clause_of_its_cell_names_ends_the_run(suite):
+    suite.edit("cells.toml", 'upstream = "P"', f'upstream = "P"\n{CLAUSES}')
+    suite.write(
+        "test_other.py",
+        """
+        from conformance_plugin import cell
+
+        @cell("ops.ready.unload")
+        def test_ops_ready_unload_frees(slots, isolation):
+            pass
+
+        @cell("ops.ready.unload")
+        def test_ops_ready_unload_and_more(slots, isolation):
+            pass
+        """,
+    )
+
+    ran = suite.run("suite/test_other.py")
+
+    assert ran.code == USAGE_ERROR, ran.output
+    assert "test_ops_ready_unload_and_more is named by no clause of 'ops.ready.unload'" in ran.output
+
+
+def test_clauses_that_name_all_tests_of_their_cell_are_right(suite):
+    suite.edit("cells.toml", 'upstream = "P"', f'upstream = "P"\n{CLAUSES}')
+    suite.write(
+        "test_other.py",
+        """
+        from conformance_plugin import cell
+
+        @cell("ops.ready.unload")
+        def test_ops_ready_unload_frees(slots, isolation):
+            pass
+        """,
+    )
+
+    ran = suite.run("suite", "--write-conformance")
+
+    assert ran.code == 0, ran.output

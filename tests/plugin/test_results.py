@@ -2,6 +2,11 @@
 
 import pytest
 
+CLAUSES = """clauses = [
+    { text = "It drains.", tests = ["test_ops_ready_unload"] },
+    { text = "It frees.", tests = ["test_ops_ready_unload"] },
+]"""
+
 
 @pytest.mark.parametrize(
     ("body", "said"),
@@ -93,7 +98,7 @@ def test_only_a_whole_run_that_held_writes_the_page(suite, old, new, arguments):
     ran = suite.run("suite", "--write-conformance", *arguments)
 
     assert ran.code == 1, ran.output
-    assert "page.md is written only when the whole suite ran and held" in ran.output
+    assert "page.md is written only for the whole suite, and not if a cell fails" in ran.output
     assert suite.page.read_text() == "old"
 
 
@@ -121,6 +126,37 @@ def test_collecting_alone_judges_no_page(suite):
     suite.page.write_text("old")
 
     assert suite.run("suite", "--collect-only").code == 0
+
+
+def test_collecting_alone_writes_the_page_that_a_whole_run_accepts(suite):
+    written = suite.page.read_text()
+    suite.page.unlink()
+
+    ran = suite.run("suite", "--collect-only", "--write-conformance")
+
+    assert ran.code == 0, ran.output
+    assert "page.md is written" in ran.output
+    assert ran.passed_count() == 0
+    assert suite.page.read_text() == written
+
+
+@pytest.mark.parametrize("arguments", [("suite", "-k", "rule"), ("suite/test_tiny.py",)], ids=["a word", "a file"])
+def test_collecting_a_part_does_not_write_the_page(suite, arguments):
+    suite.page.write_text("old")
+
+    ran = suite.run(*arguments, "--collect-only", "--write-conformance")
+
+    assert ran.code == 1, ran.output
+    assert suite.page.read_text() == "old"
+
+
+def test_the_page_lists_which_tests_assert_each_clause(suite):
+    suite.edit("cells.toml", 'upstream = "P"', f'upstream = "P"\n{CLAUSES}')
+
+    assert suite.run("suite", "--collect-only", "--write-conformance").code == 0
+
+    assert suite.page.read_text().count("| cell | clause | asserted by |") == 1
+    assert "| `ops.ready.unload` | It drains. | `test_ops_ready_unload` |" in suite.page.read_text()
 
 
 def test_the_page_shows_each_cell_once_in_the_files_order(suite):

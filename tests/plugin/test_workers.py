@@ -40,7 +40,7 @@ def test_a_cell_that_does_not_hold_on_one_worker_fails_the_run(suite, body, said
     assert ran.code == 1, ran.output
     assert ran.output.count(f"rule.once: suite/test_tiny.py::test_rule_once[once] {said}") == 1
     assert "2 of 3 cells held" in ran.output
-    assert "page.md is written only when the whole suite ran and held" in ran.output
+    assert "page.md is written only for the whole suite, and not if a cell fails" in ran.output
     assert suite.page.read_text() == "old"
 
 
