@@ -117,14 +117,14 @@ class Connection(HttpToolsProtocol):
 
     def on_chunk_header(self) -> None:
         """A chunk of its body begins."""
-        if self._exchange is not None:
+        if self._exchange is not None and self._receives_running:
             self._exchange.begin_chunk()
 
     def on_body(self, body: bytes) -> None:
         """A piece of its body."""
         self._unframed_bytes = 0
         super().on_body(body)
-        if self._exchange is not None:
+        if self._exchange is not None and self._receives_running:
             self._exchange.count(len(body))
 
     def on_message_complete(self) -> None:
@@ -140,7 +140,7 @@ class Connection(HttpToolsProtocol):
         self.flow.resume_reading()
         if self._owed is not _Owed.BODY:
             self._begun_at = self._now()
-        elif self._exchange is not None and self._exchange.outlives_answer:
+        elif self._receives_running and self._exchange is not None and self._exchange.outlives_answer:
             self._linger()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
@@ -158,7 +158,8 @@ class Connection(HttpToolsProtocol):
             self._running.keep_alive = False
         # The body of a request that has been refused already, or whose answer has begun, is only read so that its
         # sender sees the answer. `check` limits that.
-        is_admissible = self._owed is _Owed.BODY and not self._keeps_pace() and not self._is_refused
+        is_arriving = self._owed is _Owed.BODY and self._receives_running
+        is_admissible = is_arriving and not self._keeps_pace() and not self._is_refused
         if is_admissible and self._exchange is not None and not self.cycle.response_started:
             self._exchange.end_body(ShuttingDown())
 
@@ -175,7 +176,9 @@ class Connection(HttpToolsProtocol):
         elif self._parted_at is not None:
             if now - self._parted_at >= (STALL_S if stops else LINGER_S):
                 self.abort()
-        elif self.answers and (self.flow.read_paused or self._owed is _Owed.HEAD or self._keeps_pace()):
+        elif self.answers and (
+            self.flow.read_paused or self._owed is _Owed.HEAD or self._keeps_pace() or not self._receives_running
+        ):
             self._heard_at = now  # it is not the peer's turn, or not ours to say so
             if self.flow.read_paused and self._progress.peer_has_closed():
                 self.abort()
@@ -214,6 +217,14 @@ class Connection(HttpToolsProtocol):
             return
         self._exchange.end_body(RequestTimeout("the body of the request stopped arriving"))
         self._parted_at = now
+
+    @property
+    def _receives_running(self) -> bool:
+        """Whether what arrives belongs to the request that runs, and not to one behind it in the pipeline.
+
+        uvicorn reads on in a packet that holds more than one request, so `cycle` may be ahead of `_running`.
+        """
+        return self.cycle is self._running
 
     def _keeps_pace(self) -> bool:
         """Whether the application times the body that arrives."""
@@ -261,10 +272,11 @@ class Connection(HttpToolsProtocol):
         Where an answer is under way already there is no place for another.
         """
         answers = self.answers
-        if answers and self._owed is _Owed.BODY and self._exchange is not None and self._exchange.keeps_pace:
+        is_body_of_running = self._owed is _Owed.BODY and self._receives_running
+        if answers and is_body_of_running and self._exchange is not None and self._exchange.keeps_pace:
             self._exchange.end_body(error)
             return
-        if answers and (self._owed is not _Owed.BODY or self.cycle.response_started):
+        if answers and (not is_body_of_running or self.cycle.response_started):
             self.abort()
             return
         if self._exchange is not None and answers:
