@@ -165,13 +165,16 @@ class Connection(HttpToolsProtocol):
 
     def end(self) -> None:
         """Nothing comes any more: close where all is sent. A request that has not come whole is none."""
-        if self._parted_at is None and not self.transport.get_write_buffer_size():
+        # asyncio's TLS transport cannot be closed twice, and over TLS a close takes until the peer has agreed.
+        if self._parted_at is None and not self.transport.is_closing() and not self.transport.get_write_buffer_size():
             self.transport.close()
 
     def check(self, now: float) -> None:
         """Let go of a peer that has taken too long over what it owes, is idle for too long, or has left unnoticed."""
         stops = self._traffic.stop.begun.is_set()
-        if self._is_over(now - self._progress.stands_since(now), STALL_S if stops else self._limits.send_timeout_s):
+        is_closing = self.transport.is_closing()
+        stands_s = now - self._progress.stands_since(now, is_closing=is_closing)
+        if self._is_over(stands_s, STALL_S if stops else self._limits.send_timeout_s):
             self.abort()
         elif self._parted_at is not None:
             if now - self._parted_at >= (STALL_S if stops else LINGER_S):
