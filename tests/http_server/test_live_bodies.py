@@ -1,5 +1,6 @@
 """A body that arrives for minutes under an answer that has begun: its timing, its end, its faults, and the stop."""
 
+import asyncio
 import socket
 import struct
 
@@ -203,3 +204,18 @@ async def test_at_the_stop_a_body_behind_a_live_request_does_not_end_it(stage):
     await peer.read_until(b"stopped;\r\n0\r\n\r\n")
     assert await peer.is_closed()
     await stage.returned()
+
+
+async def test_what_comes_before_it_is_read_is_bounded(stage):
+    peer = await stage.connect()
+    await peer.send(head("/live?late", "POST", "Transfer-Encoding: chunked"))
+    await until(lambda: stage.told == ["late"])
+    sending = asyncio.ensure_future(peer.send(chunk(b"x" * 1000) * 20_000 + END))
+    await until(lambda: stage.connection.flow.read_paused)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not sending.done()
+    assert len(stage.connection.cycle.body) < 1_000_000
+    stage.release.set()
+    await peer.read_until(b"end;")
+    await sending
