@@ -1,13 +1,27 @@
 """The order to stop on real sockets: what is refused, what goes on, what is cut and when, and when it is over."""
 
 import asyncio
+import ssl
 
 import pytest
 import uvloop
 
-from listening_stage import Peer, head, until
+from listening_stage import ListeningStage, Peer, head, until
+from tls_files import TlsFiles
 
 LOOP_FACTORY = uvloop.Loop
+
+
+@pytest.fixture
+def files(tmp_path):
+    return TlsFiles(tmp_path)
+
+
+@pytest.fixture
+def tls_stage(limits, files):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*files.certificate())
+    return ListeningStage(limits, context)
 
 
 async def test_nobody_is_accepted_any_more(stage):
@@ -190,3 +204,26 @@ async def test_a_server_without_requests_ends_at_once(stage):
     await stage.connect()
     await stage.begin_stop()
     await stage.returned()
+
+
+async def test_an_idle_tls_peer_that_never_says_goodbye_does_not_hold_the_end_up(tls_stage, files):
+    peer = await tls_stage.connect_over_tls(files.client())
+    await peer.ask("/body", "POST", "Content-Length: 0")
+    assert (await peer.answer()).status == 200
+    await tls_stage.begin_stop()
+    tls_stage.clock.advance(0.24)
+    assert len(tls_stage.connections) == 1
+    tls_stage.clock.advance(0.04)
+    await until(lambda: not tls_stage.connections)
+    await tls_stage.returned()
+
+
+async def test_a_tls_peer_that_has_its_last_answer_and_never_says_goodbye_is_let_go_of(tls_stage, files):
+    peer = await tls_stage.connect_over_tls(files.client())
+    await peer.ask("/hold")
+    await until(lambda: tls_stage.told == ["hold"])
+    await tls_stage.begin_stop()
+    tls_stage.clock.advance(60)
+    tls_stage.release.set()
+    assert (await peer.answer()).status == 200
+    await tls_stage.returned()

@@ -21,7 +21,7 @@ from antiphon.http.bodies import MODEL_WANTED, invalid_request
 from antiphon.http.document import INFERENCE_ERRORS, answered
 from antiphon.http.envelope import close_code, error_body
 from antiphon.http.fields import busy_timeout_ms, choice, integer, run_timeout_ms
-from antiphon.http.live import take_pace
+from antiphon.http.live import counts_chunks, take_pace
 from antiphon.http.live_ingest import live_pieces, whole_chunks
 from antiphon.http.presence import until_left, while_present
 from antiphon.http.routing import post
@@ -64,7 +64,10 @@ def add_live_routes(router: APIRouter, service: TranscriptionService) -> None:
             take_pace(request.scope, limits.max_chunk_bytes)  # this counts the chunks that have come already, too
             return limits
 
-        pieces = live_pieces(_body_of(request), call.raw, bound_limits)
+        hear = _body_of(request)
+        if not counts_chunks(request.scope):  # called in process: each message of the body is one chunk
+            hear = whole_chunks(hear, bound_limits)
+        pieces = live_pieces(hear, call.raw, bound_limits)
         try:
             stream = await while_present(request.scope, service.live(call.order, pieces))
         except BaseException:
