@@ -5,6 +5,7 @@ It knows no route. A call that must be cut off, or whose answer comes in pieces,
 
 import http.client
 import json
+import os
 import select
 import socket
 import struct
@@ -22,7 +23,7 @@ from server_process import HELD_GUARD_S
 
 T = TypeVar("T")
 
-HANG_GUARD_S = 30.0
+HANG_GUARD_S = float(os.environ.get("ANTIPHON_HANG_GUARD_S", "30"))
 """No call takes this long unless something hangs. Units: seconds."""
 POLL_S = 0.005
 

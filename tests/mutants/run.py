@@ -27,6 +27,9 @@ from mutants.listing import ROOT, Mutant, load_mutants
 LIMIT_S = 240
 """How long the tests of one mutant may take; a hang counts as noticed, as a test suite that hangs is."""
 
+HANG_GUARD_S = "10"
+"""Many mutants have a call wait for ever, so the tests wait less long than usual. The run without a change does, too."""
+
 _NOTICED = (1, 2)
 """Exit codes of pytest: a test failed, or its modules cannot be imported any more."""
 
@@ -73,7 +76,7 @@ def run_mutant(mutant: Mutant) -> Outcome:
 
 def run_tests(tests: Sequence[str], select: str, source: Path | None = None) -> tuple[int | None, str]:
     """Run tests, against the code in `source` if it is given; pytest's exit code, None at the limit, and its output."""
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "ANTIPHON_HANG_GUARD_S": HANG_GUARD_S}
     if source is not None:
         environment["PYTHONPATH"] = str(source)
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
