@@ -28,7 +28,7 @@ LIMIT_S = 240
 """How long the tests of one mutant may take; a hang counts as noticed, as a test suite that hangs is."""
 
 HANG_GUARD_S = "10"
-"""Many mutants have a call wait for ever, so the tests wait less long than usual. The run without a change does, too."""
+"""Many mutants have a call wait for ever, so the tests wait for less time than usual, also those without a change."""
 
 _NOTICED = (1, 2)
 """Exit codes of pytest: a test failed, or its modules cannot be imported any more."""
