@@ -14,7 +14,7 @@ TOOL_PACKAGES := chromium curl nginx-light systemd
 CORE := antiphon.admission,antiphon.residency
 CORE_TESTS := $(addprefix tests/core/test_,$(addsuffix .py,gate gate_changes gate_view policy scheduler estimates lifecycle registry eviction idle crashes))
 
-.PHONY: setup serve test test-fast lint types layers core suite tools clean
+.PHONY: setup serve test test-fast lint types layers core suite mutants tools clean
 
 setup: $(ENV) $(MODELS)
 
@@ -46,6 +46,10 @@ core: $(ENV)
 
 suite: $(ENV) $(MODELS) tools
 	$(BIN)/pytest -q -n $(WORKERS)
+
+# Faults in a copy of the code, each of which a test must notice; some 20 minutes on two cores.
+mutants: $(ENV)
+	$(BIN)/python tests/mutants/run.py -n $(WORKERS)
 
 $(UV):
 	$(PYTHON) -m venv .uv

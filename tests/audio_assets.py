@@ -218,3 +218,13 @@ def bad_audio() -> dict[str, bytes]:
         "concat": b"ffconcat version 1.0\nfile '/etc/hostname'\n",
         "sdp": b"v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 50040 RTP/AVP 0\r\n",
     }
+
+
+def flac_that_declares(declared_s: float, sounding_s: float = 2.0, rate: int = 16_000) -> bytes:
+    """Silence, in a file that declares another length in its STREAMINFO; 0 is "not known" there (RFC 9639, 8.2)."""
+    file = bytearray(av_bytes(np.zeros(int(sounding_s * rate), np.float32), rate, "flac", "flac"))
+    total = int(declared_s * rate)
+    at = 8 + 13  # the 36 bits begin in the lower half of this byte
+    file[at] = file[at] & 0xF0 | total >> 32
+    file[at + 1 : at + 5] = (total & 0xFFFFFFFF).to_bytes(4, "big")
+    return bytes(file)

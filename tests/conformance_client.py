@@ -5,6 +5,7 @@ It knows no route. A call that must be cut off, or whose answer comes in pieces,
 
 import http.client
 import json
+import os
 import select
 import socket
 import struct
@@ -18,9 +19,11 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx
 
+from server_process import HELD_GUARD_S
+
 T = TypeVar("T")
 
-HANG_GUARD_S = 30.0
+HANG_GUARD_S = float(os.environ.get("ANTIPHON_HANG_GUARD_S", "30"))
 """No call takes this long unless something hangs. Units: seconds."""
 POLL_S = 0.005
 
@@ -134,7 +137,7 @@ class Client:
     def start(self, method: str, path: str, **request: object) -> Pending:
         """Make a call meanwhile."""
         name = f"{method} {path} {request.get('json', '')}".strip()
-        pending = Pending(name, lambda: self.call(method, path, **request))
+        pending = Pending(name, lambda: self.call(method, path, timeout=HELD_GUARD_S, **request))
         self.calls.append(pending)
         return pending
 

@@ -53,14 +53,14 @@ def occupy(model: Model, count: int, name: str = "earlier") -> list[Pending]:
 
 @contextmanager
 def occupied_cold(server: Server, slots: int) -> Iterator[tuple[Model, Pending]]:
-    """An unloaded model that a registration has to itself; it will be refused and leave the model as it was."""
+    """An unloaded model that a registration loads; it will be refused, and leave the model unloaded as it was."""
     model = cold_model(server)
     replacement = model.replacement("v2")
     replacement.set("capacity", "1")
     with replacement.held("load"):
         register = model.register(path=str(replacement.path), slots=max(slots, 2))
         replacement.wait_for("load")
-        comes_to(model, standing("unloaded", slots=slots, leases=["load"]))
+        comes_to(model, standing("loading", slots=slots, leases=["load"]))
         yield model, register
 
 

@@ -11,7 +11,7 @@ import httpx
 
 import audio_assets
 from antiphon.testing import ControlledCheckpoint
-from server_process import HANG_GUARD_S, ServerProcess, running_server
+from server_process import HANG_GUARD_S, HELD_GUARD_S, ServerProcess, running_server
 
 SPEECH = "/v1/audio/speech"
 TRANSCRIPTIONS = "/v1/audio/transcriptions"
@@ -43,7 +43,8 @@ class ControlledServer:
 
     def later(self, text: str, **fields: object) -> "Future[httpx.Response]":
         """Have `text` spoken meanwhile."""
-        return self.threads.submit(lambda: self.speak(text, **fields))
+        body = {"model": "tts", "input": text, **fields}
+        return self.threads.submit(lambda: self.client.post(SPEECH, json=body, timeout=HELD_GUARD_S))
 
     def model(self, model_id: str = "tts") -> Mapping[str, object]:
         """What the server says of a model."""

@@ -43,7 +43,7 @@ def _fire(fired_at: Range, target: str, seeds: range) -> int:
         for finding in findings:
             print(f"FOUND {target}: {finding}", flush=True)
         found += len(findings)
-        sizes.append(fired_at.standing().pss_bytes)
+        sizes.append(fired_at.standing().allocated_bytes)
         each = [f"{it.memory_full_info().pss / MIB:.0f}" for it in processes_of(fired_at.server)]
         print(f"{target} {part.start} to {part.stop - 1}: {sizes[-1] / MIB:.1f} MiB ({' '.join(each)})", flush=True)
         if found >= _ENOUGH:

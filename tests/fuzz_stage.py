@@ -28,7 +28,7 @@ from fuzz_shots import FORM_TYPE, Shot, form, part, post
 from fuzz_uploads import ALIGNMENTS, TASK, TRANSCRIPTIONS, audio_shot, form_shot
 from fuzz_wyoming import wyoming_shot
 from listener_peers import connect, leave
-from process_tree import descriptor_counts, processes_of, pss_bytes
+from process_tree import allocated_bytes, descriptor_counts, processes_of
 from server_process import HANG_GUARD_S, ServerProcess, running_server
 
 TASKS = ("tts", "asr", "align", "diar", "vad")
@@ -98,7 +98,7 @@ class Standing:
     pids: frozenset[int]
     descriptors: Mapping[int, int]
     files: frozenset[str]
-    pss_bytes: int
+    allocated_bytes: int
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ class Range:
         """What it holds now that nobody asks anything of it."""
         files = (str(it.relative_to(self.server.folder)) for it in self.server.folder.rglob("*"))
         pids = frozenset(it.pid for it in processes_of(self.server))
-        return Standing(pids, descriptor_counts(self.server), frozenset(files), pss_bytes(self.server))
+        return Standing(pids, descriptor_counts(self.server), frozenset(files), allocated_bytes(self.server))
 
     def left_since(self, before: Standing, *, moves_models: bool) -> Iterator[str]:
         """What the inputs since then have left behind, in words."""

@@ -5,6 +5,7 @@ Installed for one server by `installed`; `notes` reads what it wrote, with the t
 
 import asyncio
 import json
+import os
 import socket
 import time
 from collections.abc import Mapping
@@ -18,13 +19,15 @@ NOTES = "lines.jsonl"
 class LineListener:
     """Each line is a text to be spoken by the model `m`.
 
-    The option `fault` says where it breaks; with `lingers` a talk lasts on after its answer, until the cut.
+    The option `fault` says where it breaks; with `lingers` a talk lasts on after its answer, until the cut. With
+    `asks_at_stop` it asks for this path when it drains, as long as a talk lasts, and notes the status code.
     """
 
     def __init__(self, options: Mapping[str, object]) -> None:
         self._path = Path(str(options["path"]))
         self._fault = options.get("fault")
         self._lingers = bool(options.get("lingers", False))
+        self._asks_at_stop = options.get("asks_at_stop")
         self._talks: set[asyncio.Task[None]] = set()
         if self._fault == "make":
             raise ValueError("made to fail")
@@ -51,6 +54,8 @@ class LineListener:
         await served.stop.begun.wait()
         self._note("stopping")
         server.close()
+        if self._asks_at_stop is not None:
+            self._note(f"asked: {await _status_of(served, b'', 'GET', str(self._asks_at_stop))}")
         if self._talks:
             await asyncio.wait(self._talks)
         self.close()
@@ -81,7 +86,7 @@ async def _talk(served: Served, reader: asyncio.StreamReader, writer: asyncio.St
     writer.close()
 
 
-async def _status_of(served: Served, body: bytes) -> int:
+async def _status_of(served: Served, body: bytes, method: str = "POST", path: str = "/v1/audio/speech") -> int:
     statuses: list[int] = []
     left = asyncio.Event()
     given = iter([{"type": "http.request", "body": body, "more_body": False}])
@@ -96,8 +101,8 @@ async def _status_of(served: Served, body: bytes) -> int:
         if message["type"] == "http.response.start":
             statuses.append(message["status"])
 
-    scope = {"type": "http", "http_version": "1.1", "method": "POST", "scheme": "http", "path": "/v1/audio/speech"}
-    scope |= {"raw_path": b"/v1/audio/speech", "query_string": b"", "root_path": "", "headers": [], "server": None}
+    scope = {"type": "http", "http_version": "1.1", "method": method, "scheme": "http", "path": path}
+    scope |= {"raw_path": path.encode(), "query_string": b"", "root_path": "", "headers": [], "server": None}
     await served.app({**scope, "asgi": {"version": "3.0"}, "client": None}, receive, send)
     return statuses[0]
 
@@ -108,7 +113,8 @@ def installed(folder: Path) -> dict[str, str]:
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: line-listener\nVersion: 1\n")
     (about / "entry_points.txt").write_text("[antiphon.listeners]\nlines = line_listener:LineListener\n")
-    return {"PYTHONPATH": f"{folder}:{Path(__file__).parent}"}
+    already = [path] if (path := os.environ.get("PYTHONPATH")) else []
+    return {"PYTHONPATH": ":".join([*already, str(folder), str(Path(__file__).parent)])}
 
 
 def notes(folder: Path) -> list[tuple[float, str]]:

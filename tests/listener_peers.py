@@ -1,9 +1,12 @@
 """Clients that behave badly on a bare socket: they stop in the middle of something, or do not read."""
 
 import json
+import select
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 
 from conformance_client import HANG_GUARD_S
 from listener_stop import address_of
@@ -54,6 +57,25 @@ def stalled_body(url: str, model_id: str) -> socket.socket:
     peer = connect(url)
     peer.sendall(whole[:-20])
     return peer
+
+
+@contextmanager
+def trickling_body(url: str, model_id: str) -> Iterator["Future[bytes]"]:
+    """A client that sends a byte of its body every tenth of a second until it is answered; the future has the answer.
+
+    The body is so long that it would take hours.
+    """
+    peer = connect(url)
+    peer.sendall(head(url, "POST", TASK_RUN, Content_Type="application/json", Content_Length=10**6))
+    peer.sendall(json.dumps({"model": model_id, "request": {"text": "x"}})[:-1].encode())
+    with closing(peer), ThreadPoolExecutor(1) as threads:
+        yield threads.submit(_trickle, peer)
+
+
+def _trickle(peer: socket.socket) -> bytes:
+    while not select.select([peer], [], [], 0.1)[0]:
+        peer.sendall(b" ")
+    return read_to_end(peer)
 
 
 def stalled_upload(url: str) -> socket.socket:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Callable
 
@@ -44,10 +45,10 @@ class ListeningStage:
     """Serves; what a test began is joined at its end.
 
     `GET /hold` answers once `release` is set and heeds its client, `GET /deaf` does not heed it; `POST /body` reads its
-    body; `GET /flood` sends `flood`. `told` is what has become of the requests.
+    body; `GET /flood` sends `flood`. `told` is what has become of the requests. With `tls` it serves HTTPS.
     """
 
-    def __init__(self, limits: PeerLimits) -> None:
+    def __init__(self, limits: PeerLimits, tls: ssl.SSLContext | None = None) -> None:
         self.clock = ManualClock()
         self.stop = StopOrder()
         self.release = asyncio.Event()
@@ -55,18 +56,22 @@ class ListeningStage:
         self.told: list[str] = []
         self._bound = bind("127.0.0.1", 0)
         self.address = self._bound.getsockname()
-        self._server = HttpServer(self._bound, Served(self._app(), limits, self.stop), self.clock)
+        self._server = HttpServer(self._bound, Served(self._app(), limits, self.stop), self.clock, tls)
         self.serving: asyncio.Task[None] | None = None
         self._peers: list[Peer] = []
 
     async def connect(self, *, receive_buffer: int | None = None) -> "Peer":
         """A new connection that the server has accepted."""
-        if self.serving is None:
-            self.serving = asyncio.ensure_future(self._server.serve())
-        before = len(self.connections)
         peer = Peer(receive_buffer)
-        self._peers.append(peer)
-        await asyncio.get_running_loop().sock_connect(peer.socket, self.address)
+        before = await self._dial(peer)
+        await until(lambda: len(self.connections) > before)
+        return peer
+
+    async def connect_over_tls(self, context: ssl.SSLContext) -> "TlsPeer":
+        """The same over TLS."""
+        peer = TlsPeer(context)
+        before = await self._dial(peer)
+        await peer.shake_hands()
         await until(lambda: len(self.connections) > before)
         return peer
 
@@ -94,12 +99,12 @@ class ListeningStage:
     async def read_slowly(self, peer: "Peer", step_s: float) -> None:
         """Have a peer read all of `flood`, and time pass before it goes on.
 
-        No time passes until the kernel has told the server of the last read: it may take its own time over that.
+        No time passes until the kernel can tell the server of a read that it has not seen yet: it may take its own
+        time over that, and what it reports may move on at any moment, also while the server looks.
         """
-        connection, told, received = self.connection, None, 0
+        connection, received = self.connection, 0
         while received < self.flood.blocks * BLOCK_BYTES:
-            if (acknowledged := _acknowledged(connection)) != told:
-                told = acknowledged
+            if _acknowledged(connection) != connection._progress._mark:
                 self.clock.advance(step_s)
             received += len(await peer._more())
             await asyncio.sleep(0)
@@ -111,6 +116,15 @@ class ListeningStage:
         await peer.ask(path)
         await until(lambda: len(self.told) > before)
         return peer
+
+    async def _dial(self, peer: "Peer") -> int:
+        """Connect the socket of a peer; how many connections there were before."""
+        if self.serving is None:
+            self.serving = asyncio.ensure_future(self._server.serve())
+        before = len(self.connections)
+        self._peers.append(peer)
+        await asyncio.get_running_loop().sock_connect(peer.socket, self.address)
+        return before
 
     async def _connected(self, receive_buffer: int | None = None) -> "tuple[Peer, Connection]":
         before = set(self.connections)
@@ -244,6 +258,40 @@ class Peer:
         data = await self.read()
         assert data, "the connection was closed before an answer was whole"
         return data
+
+
+class TlsPeer(Peer):
+    """A client over TLS. It answers a goodbye no more than anything else: only what it is told to read is looked at."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__(None)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname="localhost")
+
+    async def shake_hands(self) -> None:
+        """Do so; nothing can be sent before."""
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._flush()
+                self._incoming.write(await super().read())
+            else:
+                return await self._flush()
+
+    async def send(self, data: bytes) -> None:
+        self._tls.write(data)
+        await self._flush()
+
+    async def read(self, count: int = BLOCK_BYTES) -> bytes:
+        while True:
+            try:
+                return self._tls.read(count)
+            except ssl.SSLWantReadError:
+                self._incoming.write(await super().read())
+
+    async def _flush(self) -> None:
+        await super().send(self._outgoing.read())
 
 
 class Answer:

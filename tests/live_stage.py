@@ -39,9 +39,9 @@ class LiveStage(ListeningStage):
     """Besides the routes of its base:
 
     `POST /live` has the pace of its body and answers each piece with its size, then "end", or the message of what went
-    wrong. `WS /echo` sends back what it hears, and with `late` in its query opens once `release` is set; `WS /hush`
-    hears nothing until then; `WS /flood` says much; `WS /refused` is refused; `WS /broken` fails. `told` has what each
-    heard.
+    wrong; `max` in its query is the limit of a chunk, and with `late` it reads nothing until `release` is set. `WS
+    /echo` sends back what it hears, and with `late` in its query opens once `release` is set; `WS /hush` hears nothing
+    until then; `WS /flood` says much; `WS /refused` is refused; `WS /broken` fails. `told` has what each heard.
     """
 
     def __init__(self, limits: PeerLimits) -> None:
@@ -73,7 +73,10 @@ class LiveStage(ListeningStage):
         app.router.add_websocket_route("/broken", self._break)
 
     async def _live(self, request: Request) -> Response:
-        take_pace(request.scope)
+        take_pace(request.scope, int(request.query_params.get("max", 0)))
+        if "late" in request.query_params:
+            self.told.append("late")
+            await self.release.wait()
         return _LiveAnswer(self)
 
     async def _echo(self, socket: WebSocket) -> None:

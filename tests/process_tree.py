@@ -13,9 +13,9 @@ def processes_of(server: ServerProcess) -> list[psutil.Process]:
     return [root, *root.children(recursive=True)]
 
 
-def pss_bytes(server: ServerProcess) -> int:
-    """The proportional set size of all together: what they would give back if they ended."""
-    return sum(process.memory_full_info().pss for process in processes_of(server))
+def allocated_bytes(server: ServerProcess) -> int:
+    """What all of them together have allocated. Unlike their proportional set size it does not change with others."""
+    return sum(anonymous_bytes(server))
 
 
 def anonymous_bytes(server: ServerProcess) -> list[int]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from antiphon.admission.gate import Gate
 from antiphon.audio.decode import DecodeLimits
 from antiphon.ports.host import SlotHost
 from antiphon.ports.observer import SilentObserver
@@ -57,7 +58,13 @@ _NO_LIMITS = ResidencyLimits()
 class Stage:
     """Registers models and asks things of the runtime. What a test began is joined and checked at its end."""
 
-    def __init__(self, folder: Path, kind: Kind, limits: ResidencyLimits = _NO_LIMITS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        kind: Kind,
+        limits: ResidencyLimits = _NO_LIMITS,
+        make_gate: Callable[[str, int], Gate] = Gate,
+    ) -> None:
         self.kind = kind
         self.clock = ManualClock()
         self.ear = Ear()
@@ -77,6 +84,7 @@ class Stage:
             busy_timeout_ms=0,
             limits=limits,
             max_slots_of=lambda spec: self.audit(spec),  # noqa: PLW0108 (as above)
+            make_gate=make_gate,
         )
         self.runtime = kind.make(ports)
         self.hung = False

@@ -19,6 +19,13 @@ LISTENING = "antiphon is listening on "
 HANG_GUARD_S = 60.0
 """Nothing that these processes do takes this long unless it hangs. Units: seconds."""
 
+HELD_GUARD_S = 600.0
+"""The client's time limit for a call that a test keeps open on purpose.
+
+It must outlast everything that the test does meanwhile on a busy machine, or the client leaves and the queue under test
+is gone. Waiting for the result has its own, shorter limit. Units: seconds.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerProcess:

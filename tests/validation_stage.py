@@ -23,7 +23,7 @@ from server_nursery import Forked, shared_nursery
 
 TESTS = Path(__file__).parent
 HANG_GUARD_S = 60.0
-SMALL = Plan((2,), (Mode.OFFLINE,), starts=1, warm_waves=2, warm_waves_at_most_slots=3, reference_starts=1)
+SMALL = Plan((2,), (Mode.OFFLINE,), starts=1, warm_waves=5, warm_waves_at_most_slots=6, reference_starts=1)
 INPUTS = Inputs(
     good=tuple(Input(text, {"text": text}) for text in ("one", "two", suspect_engines.REFUSED, "three")),
     bad=(Input("odd-option", {"text": "one", "options": {"odd": 1}}), Input("number", {"text": "4"})),

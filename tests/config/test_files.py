@@ -53,12 +53,12 @@ def refused_file(home: Path, refusal: Refusal) -> Callable[[str, bytes], str]:
         (
             "a.json",
             b'{"port": 1, "host": "x", "port": 2}',
-            "a.json: is not valid JSON: the key 'port' stands twice in one object",
+            "a.json: is not valid JSON: the key 'port' appears more than once in an object",
         ),
         (
             "a.json",
             b'{"models": [{"id": "a", "id": "b"}]}',
-            "a.json: is not valid JSON: the key 'id' stands twice in one object",
+            "a.json: is not valid JSON: the key 'id' appears more than once in an object",
         ),
         (
             "a.toml",

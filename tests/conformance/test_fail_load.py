@@ -77,7 +77,8 @@ def test_fail_residency_memory(fresh_server, slots):
         assert seen(busy) == standing("ready", slots=slots, leases=["infer"])
     assert answer_of(running).text == "running"
     at_work(wanted)  # an idle victim makes room
-    assert busy.listed()["loaded"] is False
+    assert seen(wanted) == standing("ready", slots=slots)
+    comes_to(busy, standing("unloaded", slots=slots))
 
 
 @cell("fail.residency_memory")
@@ -108,5 +109,7 @@ def test_fail_residency_memory_of_the_engine(server, slots):
     assert refusal(model.infer("too much")) == (503, "insufficient_memory", None)
 
     assert seen(model) == standing("unloaded", slots=slots, last_error=last_error(model))
+    nothing_left_open(model.checkpoint)
     model.checkpoint.unset("load.fail")
     at_work(model)
+    assert seen(model) == standing("ready", slots=slots)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from conformance_client import eventually
 from conformance_evidence import at_work, error_of, nothing_left_open, refusal, steps
 from conformance_plugin import cell
 from conformance_server import answer_of
@@ -9,6 +10,27 @@ from conformance_situations import NO_MEMORY_HAS_SO_MUCH
 from conformance_standing import CAPACITY, comes_to, last_error, seen, standing
 
 BEYOND_CAPACITY = 5
+PROBE_LIMIT_MS = 1000
+"""How long a load or a probe may take in a test that lets one hang."""
+
+PROBED = {
+    "session options": {"session_options": {"capacity": CAPACITY}},
+    "task": {"task": "asr"},
+    "mode": {"mode": "streaming"},
+}
+"""Changes of what a session is opened with, over the same weights: each needs a probe."""
+
+
+def registration_of(server, model):
+    """What the model is registered as, whole."""
+    return server.client.call("GET", f"/v1/ui/models/{model.id}").json()
+
+
+def ran_in(model, text):
+    """Run a request: the session and the process that it ran in."""
+    answer = answer_of(model.infer(text))
+    (event,) = model.checkpoint.events("run", text)
+    return answer.revision, answer.session, event.pid
 
 
 @cell("fail.unsupported_capacity")
@@ -72,37 +94,145 @@ def test_fail_capacity_probe(server, slots):
 
 
 @cell("fail.capacity_probe")
-def test_fail_capacity_probe_over_the_loaded_weights(server, slots):
+def test_fail_capacity_probe_over_the_loaded_weights(server, slots, isolation):
     model = server.new_model()
     before, earlier = seen(model), steps(model.checkpoint)
 
     assert refusal(model.register(session_options={"capacity": 1})) == (400, None, "slots")
 
-    assert steps(model.checkpoint)[len(earlier) :] == ["open", "destroy", "session_closed"]
+    probe = steps(model.checkpoint)[len(earlier) :]
+    if isolation == "thread":
+        assert probe == ["open", "destroy", "session_closed"]
+    else:
+        assert probe == ["load", "loaded", "open", "destroy", "session_closed", "destroy", "closed"]
     assert seen(model) == before
     at_work(model)
 
     earlier = steps(model.checkpoint)
     model.register(session_options={"capacity": slots}).ok()
-    probe, rest = steps(model.checkpoint)[len(earlier) :][:3], steps(model.checkpoint)[len(earlier) + 3 :]
-    assert probe == ["open", "destroy", "session_closed"]  # then the old pool goes, and the new one comes
-    assert rest.index("closed") < rest.index("load")
+    rest = steps(model.checkpoint)[len(earlier) :]
+    if isolation == "thread":
+        probe, rest = rest[:3], rest[3:]
+        assert probe == ["open", "destroy", "session_closed"]  # then the old pool goes, and the new one comes
+        assert rest.index("closed") < rest.index("load")
+    else:
+        # A probe could take the pool's process with it, so the weights are loaded once more in a process of their own,
+        # which becomes the new pool.
+        assert rest[:3] == ["load", "loaded", "open"]
+        assert rest.count("load") == 1
+        assert rest.index("closed") < rest.index("clone")
     assert seen(model) == standing("ready", slots=slots, capacity=slots)
 
 
 @cell("fail.capacity_probe")
-@pytest.mark.parametrize(("file", "code"), [("open.fail", "engine_error"), ("session.null", "load_failed")])
-def test_fail_capacity_probe_that_fails(server, slots, file, code):
+@pytest.mark.parametrize("changed", ["task", "mode"])
+def test_fail_capacity_probe_of_another_task_or_mode(server, slots, isolation, changed):
+    """The live pool's capacity does not count: the probe is opened as the new registration says."""
     model = server.new_model()
-    before = seen(model)
+    before, registered = seen(model), registration_of(server, model)
+    model.checkpoint.set("capacity", "1")  # of every session that is opened from now on
+    worker = ran_in(model, "before")
+
+    refused = model.register(**PROBED[changed])
+
+    assert refusal(refused) == (400, None, "slots")
+    assert error_of(refused)["type"] == "invalid_request_error"
+    assert seen(model) == before
+    assert registration_of(server, model) == registered
+    assert ran_in(model, "after") == worker
+
+    model.checkpoint.set("capacity", str(slots))
+    model.register(**PROBED[changed]).ok()
+    assert registration_of(server, model) == {**registered, **PROBED[changed]}
+    assert model.status()["max_parallel_slots"] == slots
+    # The probes came first, and only then the old pool went, and the new one came.
+    events = [(it.step, it.session) for it in model.checkpoint.events()]
+    gone = events.index(("destroy", worker[1]))
+    assert [step for step, _ in events[:gone]].count("open") == 3
+    # In a worker process what was probed became the new pool; in a thread that is opened anew.
+    assert [step for step, _ in events[gone:]].count("open") == (isolation == "thread")
+
+
+@cell("fail.capacity_probe")
+@pytest.mark.parametrize("changed", PROBED)
+@pytest.mark.parametrize(("file", "code"), [("open.fail", "load_failed"), ("session.null", "load_failed")])
+def test_fail_capacity_probe_that_fails(server, slots, changed, file, code):
+    model = server.new_model()
+    worker = ran_in(model, "before")
+    before, registered = seen(model), registration_of(server, model)
     model.checkpoint.set(file)
 
-    assert refusal(model.register(session_options={"capacity": slots})) == (500, code, None)
+    assert refusal(model.register(**PROBED[changed])) == (500, code, None)
 
     assert seen(model) == before
-    assert "closed" not in steps(model.checkpoint)
+    assert registration_of(server, model) == registered
     model.checkpoint.unset(file)
+    assert ran_in(model, "after") == worker
+
+
+def arm(checkpoint, step, fault, isolation):
+    """Have a step of a probe crash or hang, as far as its isolation lets a server outlive that.
+
+    In the server's own process nothing outlives a crash, so there the engine raises what ends its thread; and what
+    hangs there cannot be ended, so it is held, and fails once it is let go.
+    """
+    if isolation == "process":
+        checkpoint.set(f"{step}.{fault}")
+        return
+    checkpoint.fail(step, "SystemExit" if fault == "crash" else "RuntimeError")
+    if fault == "hang":
+        checkpoint.hold(step)
+
+
+def disarm(checkpoint, step, fault, isolation):
+    """Let go of a step that is held: it fails now."""
+    if (fault, isolation) == ("hang", "thread"):
+        checkpoint.release(step)
+
+
+@cell("fail.capacity_probe")
+@pytest.mark.parametrize("changed", PROBED)
+@pytest.mark.parametrize("fault", ["crash", "hang"])
+def test_fail_capacity_probe_that_crashes_or_hangs(server, slots, isolation, changed, fault):
+    """Over the loaded weights: the pool that works there is not touched by what becomes of the probe."""
+    model = server.new_model()
+    worker = ran_in(model, "before")
+    registered, earlier = registration_of(server, model), len(model.checkpoint.events("destroy"))
+    arm(model.checkpoint, "open", fault, isolation)
+
+    refused = model.register(**PROBED[changed], load_timeout_ms=PROBE_LIMIT_MS)
+
+    assert refusal(refused)[0] in (500, 503, 504)
+    disarm(model.checkpoint, "open", fault, isolation)
+    eventually(model.status, lambda it: not it["leases"], "the manager's lease released")
+    assert seen(model) == standing("ready", slots=slots, last_error=model.status()["last_error"])
+    assert registration_of(server, model) == registered
+    assert len(model.checkpoint.events("destroy")) == earlier
+    model.checkpoint.unset(f"open.{fault}" if isolation == "process" else "open.fail")
+    assert ran_in(model, "after") == worker
+    assert model.unload().ok()["loaded"] is False
     at_work(model)
+
+
+@cell("fail.capacity_probe")
+@pytest.mark.parametrize("step", ["load", "open"])
+@pytest.mark.parametrize("fault", ["crash", "hang"])
+def test_fail_capacity_probe_of_another_checkpoint_that_crashes_or_hangs(server, slots, isolation, step, fault):
+    model = server.new_model()
+    worker, v2 = ran_in(model, "before"), model.replacement("v2")
+    registered, earlier = registration_of(server, model), steps(model.checkpoint)
+    arm(v2, step, fault, isolation)
+
+    refused = model.register(path=str(v2.path), load_timeout_ms=PROBE_LIMIT_MS)
+
+    assert refusal(refused)[0] in (500, 503, 504)
+    disarm(v2, step, fault, isolation)
+    eventually(model.status, lambda it: not it["leases"], "the manager's lease released")
+    assert seen(model) == standing("ready", slots=slots, last_error=model.status()["last_error"])
+    assert registration_of(server, model) == registered
+    assert steps(model.checkpoint) == earlier
+    assert ran_in(model, "after") == worker
+    assert model.unload().ok()["loaded"] is False
 
 
 @cell("fail.capacity_probe")
@@ -193,6 +323,8 @@ def test_fail_post_commit_load_without_a_probe(server, slots):
     assert refusal(model.infer("too early")) == (500, "load_failed", None)
     v2.unset("load.fail")
     at_work(model, "v2")
+    assert seen(model) == standing("ready", slots=1)
+    assert steps(model.checkpoint).count("load") == 1
 
 
 @cell("fail.post_commit_load")

@@ -1,5 +1,7 @@
 """The cells `fail.*` about engines that fail at their work or at their end."""
 
+import json
+
 import pytest
 
 from conformance_evidence import at_work, refusal, steps
@@ -45,7 +47,8 @@ def test_fail_prepare_execute_after_the_headers(server, slots):
     events = list(answer.events())
 
     assert [event["type"] for event in events] == ["task.delta", "error"]
-    assert events[-1]["error"]["code"] == "engine_error"
+    error = events[-1]["error"]
+    assert (error["type"], error["code"], error["param"]) == ("server_error", "engine_error", None)
     comes_to(model, standing("ready", slots=slots))
     at_work(model)
 
@@ -59,6 +62,8 @@ def test_fail_prepare_execute_before_the_headers(server, slots, opened):
     answer = getattr(model, opened)("bad")
 
     assert answer.head().status == 500
+    error = json.loads(answer.read())["error"]
+    assert (error["type"], error["code"], error["param"]) == ("server_error", "engine_error", None)
     model.checkpoint.unset("prepare.fail")
     comes_to(model, standing("ready", slots=slots))
     at_work(model)
@@ -79,8 +84,8 @@ def test_fail_slow_teardown(server, slots):
 
     assert unload.ok()["loaded"] is False
     assert answer_of(later).text == "later"
-    order = steps(model.checkpoint)
-    assert order.index("closed") < len(order) - 1 - order[::-1].index("load")
+    assert steps(model.checkpoint, "load", "closed", "run") == ["load", "closed", "load", "run"]
+    assert seen(model) == seen(other) == standing("ready", slots=slots)
 
 
 @cell("fail.slow_teardown")
@@ -95,6 +100,7 @@ def test_fail_slow_teardown_that_hangs(fresh_server, slots):
     other.unload().ok()
     assert refusal(model.infer("in vain", busy_timeout_ms=50)) == (503, "server_busy", None)
     assert seen(model) == standing("unloading", slots=slots, leases=["unload"])
+    assert seen(other) == standing("unloaded", slots=slots)
     server.kill()
 
 
@@ -109,3 +115,4 @@ def test_fail_slow_teardown_that_raises(server, slots):
     assert steps(model.checkpoint).count("destroy") == slots + 1  # each session's, and the weights'
     model.checkpoint.unset("destroy.fail")
     at_work(model)
+    assert seen(model) == standing("ready", slots=slots)

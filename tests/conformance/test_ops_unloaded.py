@@ -45,7 +45,7 @@ def test_ops_unloaded_register(server, slots):
 def test_ops_unloaded_unload(server, slots):
     with occupied_cold(server, slots) as (model, register):
         unload = model.unload()
-        comes_to(model, standing("unloaded", slots=slots, leases=["load"], queue=["unload"]))
+        comes_to(model, standing("loading", slots=slots, leases=["load"], queue=["unload"]))
 
     assert refusal(register) == (400, None, "slots")
     for call in (unload, model.unload()):
@@ -59,7 +59,7 @@ def test_ops_unloaded_bulk_unload(server, slots):
     other = server.new_model()
     with occupied_cold(server, slots) as (model, register):
         bulk = server.bulk_unload(model, "nobody", other, model)
-        comes_to(model, standing("unloaded", slots=slots, leases=["load"], queue=["bulk_unload"]))
+        comes_to(model, standing("loading", slots=slots, leases=["load"], queue=["bulk_unload"]))
         comes_to(other, standing("unloaded", slots=slots))
 
     assert refusal(register) == (400, None, "slots")

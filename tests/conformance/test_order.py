@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from conformance_binding import ASKED, KINDS, ask, assert_bound, rebindable
-from conformance_evidence import error_of, steps, wait_that_ends
+from conformance_evidence import error_of, said, steps, wait_that_ends
 from conformance_plugin import cell
 from conformance_server import answer_of, most_of_the_memory
 from conformance_situations import cold_model, occupy
@@ -14,8 +14,14 @@ from conformance_standing import CAPACITY, comes_to, seen, seen_together, standi
 QUEUED_AS = {"register": "load", "reconfigure": "load", "unload": "unload", "bulk": "bulk_unload"}
 """The kinds of managers, and what the queue calls them."""
 
-
 LOADERS = {"register", "reconfigure"}
+
+
+def answer_to(kind, model):
+    """What a manager of this kind is answered when it is through."""
+    if kind == "bulk":
+        return {"unloaded": [model.id], "not_found": []}
+    return {"id": model.id, "loaded": kind in LOADERS}
 
 
 def manage(server, model, kind, replacement):
@@ -78,8 +84,8 @@ def test_order_request_manager(server, slots, kind):
         assert seen(model) == standing(
             "ready", slots=slots, leases=["infer"] * slots, queue=["infer", QUEUED_AS[kind], "infer"]
         )
-    assert [answer_of(call).revision for call in older] == ["v1"] * (slots + 1)
-    manager.ok()
+    assert said(older) == [*[("v1", f"earlier {number}") for number in range(slots)], ("v1", "older and queued")]
+    assert manager.ok().items() >= answer_to(kind, model).items()
     answer = answer_of(later)
     assert (answer.revision, answer.text) == ("v2" if kind == "reconfigure" else "v1", "later")
     assert model.runs()[slots:] == ["older and queued", "later"]
@@ -187,9 +193,8 @@ def test_order_manager_manager(server, slots, kinds):
     answers = [call.ok() for call in calls]
 
     ends_loaded = [kind in LOADERS for kind in kinds]
-    for kind, answer, is_loaded in zip(kinds, answers, ends_loaded, strict=True):
-        told = {"unloaded": [model.id], "not_found": []} if kind == "bulk" else {"id": model.id, "loaded": is_loaded}
-        assert answer.items() >= told.items()
+    for kind, answer in zip(kinds, answers, strict=True):
+        assert answer.items() >= answer_to(kind, model).items()
     assert seen(model) == standing("ready" if ends_loaded[-1] else "unloaded", slots=slots)
     revision = next((("v1", "v2")[kind == "reconfigure"] for kind in kinds[::-1] if kind in LOADERS), "v1")
     assert answer_of(model.infer("now")).revision == revision
@@ -205,12 +210,13 @@ def assert_no_two_pools(checkpoint):
 
 
 @cell("order.different_models")
-@pytest.mark.parametrize("wait", ["load", "run", "queue", "destroy", "reconfigure"])
+@pytest.mark.parametrize("wait", ["load", "run", "queue", "destroy", "reconfigure", "metadata"])
 def test_order_different_models(server, slots, wait):
     a, b = server.new_model(loaded=wait != "load"), server.new_model()
-    held = "load" if wait == "reconfigure" else "run" if wait == "queue" else wait
+    held = {"reconfigure": "load", "queue": "run", "metadata": "inspect"}.get(wait, wait)
     replacement = a.replacement("v2")
-    (replacement if wait == "reconfigure" else a.checkpoint).hold(held)
+    waiting = replacement if wait in {"reconfigure", "metadata"} else a.checkpoint
+    waiting.hold(held)
     match wait:
         case "load" | "run":
             calls = [a.infer("waits")]
@@ -221,8 +227,8 @@ def test_order_different_models(server, slots, wait):
             calls = [a.unload()]
         case _:
             calls = [a.register(path=str(replacement.path))]
-    waiting = replacement if wait == "reconfigure" else a.checkpoint
-    waiting.wait_for(held, len(steps(a.checkpoint, held)) if wait == "queue" else 1 + (wait == "load"))
+    if wait != "metadata":  # reading a checkpoint's files announces nothing
+        waiting.wait_for(held, len(steps(a.checkpoint, held)) if wait == "queue" else 1 + (wait == "load"))
     before = seen(a)
 
     assert answer_of(b.infer("warm")).text == "warm"
@@ -238,7 +244,8 @@ def test_order_different_models(server, slots, wait):
     a.unhold()
     for call in calls:
         call.ok()
-    assert seen(a)["leases"] == []
+    comes_to(a, standing("unloaded" if wait in {"queue", "destroy"} else "ready", slots=slots))
+    assert seen(b) == standing("unloaded", slots=1)
 
 
 @cell("order.different_models")
@@ -276,8 +283,8 @@ def test_order_different_models_when_cold_loads_take_turns(shared_server, slots)
             standing("loading", slots=slots, leases=["infer"]),
             standing("ready", slots=slots),
         ]
-    for call in calls:
-        call.ok()
+    assert said(calls) == [("v1", "first"), ("v1", "second")]
+    assert seen_together(server, a, b, warm) == [standing("ready", slots=slots)] * 3
 
 
 @cell("order.bulk_single")
@@ -300,8 +307,13 @@ def test_order_bulk_single(server, slots, kind, bulk_first):
             calls[operation] = starts[operation]()
             model.wait_queue(*order[:number])
         assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=order)
-    for call in (*older, *calls.values()):
-        call.ok()
+    assert said(older) == [("v1", f"earlier {number}") for number in range(slots)]
+    assert calls.pop("bulk_unload").ok() == answer_to("bulk", model)
+    (single,) = calls.values()
+    if kind == "infer":
+        assert said([single]) == [("v1", "single")]
+    else:
+        assert single.ok().items() >= answer_to(kind, model).items()
     ends_unloaded = not bulk_first or kind == "unload"
     assert seen(model) == standing("unloaded" if ends_unloaded else "ready", slots=slots)
     if kind == "infer":

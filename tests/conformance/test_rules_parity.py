@@ -45,9 +45,13 @@ def heard(client, file):
 
 
 def without_timing(answer):
-    """The bytes of a JSON answer but for its top-level timing."""
-    content = answer.json()
-    timing = json.dumps(content.pop("timing"), separators=(",", ":")).encode()
+    """The bytes of an answer, JSON or server-sent events, but for its top-level timing, which it has once."""
+    if answer.headers["content-type"].startswith("text/event-stream"):
+        told = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: {")]
+        (content,) = [it for it in map(json.loads, told) if "timing" in it]
+    else:
+        content = answer.json()
+    timing = json.dumps(content["timing"], separators=(",", ":")).encode()
     assert answer.content.count(timing) == 1
     return answer.content.replace(timing, b"null")
 
@@ -67,7 +71,7 @@ def diarized(client, file):
     order = {"model": "diar", "request": {"audio": base64.b64encode(file).decode()}}
     whole, stream = client.post(TASK_RUN, json=order), client.post(TASK_STREAM, json=order)
     assert (whole.status_code, stream.status_code) == (200, 200)
-    return without_timing(whole), stream.text.partition('"timing"')[0]
+    return without_timing(whole), without_timing(stream)
 
 
 def all_answers(folder, isolation, flags, slots_field, models, ask):
@@ -90,6 +94,8 @@ def all_answers(folder, isolation, flags, slots_field, models, ask):
                     assert client.post(UNLOAD, json={"id": model_id}).json()["loaded"] is False
                     assert client.get(f"/v1/models/{model_id}").json()["loaded"] is False
                     assert client.post(LOAD, json={"id": model_id}).json() == {"id": model_id, "loaded": True}
+            loaded = {it["id"]: it["loaded"] for it in client.get("/v1/models").json()["data"]}
+            assert loaded == dict.fromkeys(models, label != "cold")
             rounds[label] = ask(client)
     return rounds
 
@@ -113,6 +119,7 @@ def answers_of_all_servers(folder, isolation, models, ask):
 @pytest.mark.engine
 @cell("rule.capacity_one_parity")
 def test_rule_capacity_one_parity(tmp_path, isolation):
+    """Real checkpoints of the catalogue: Piper speaks, and Whisper hears what it said."""
     models = {
         "tts": {"family": "piper", "task": "tts", "path": installed_folder("piper-en-joe")},
         "asr": {"family": "whisper", "task": "asr", "path": installed_folder("whisper-tiny-en")},
@@ -129,6 +136,7 @@ def test_rule_capacity_one_parity(tmp_path, isolation):
 
 @cell("rule.capacity_one_parity")
 def test_rule_capacity_one_parity_of_canary_and_nemotron(tmp_path, isolation):
+    """Generated checkpoints: the graphs of Canary and Nemotron with random weights, a few kilobytes each."""
     canary = build_canary(tmp_path / "canary")
     diarizer = build_diarizer(tmp_path / "diarizer.onnx", "nemotron_hr")
     models = {
@@ -143,7 +151,7 @@ def test_rule_capacity_one_parity_of_canary_and_nemotron(tmp_path, isolation):
     )
     assert json.loads(cold[1])["segments"]
     assert json.loads(cold[2])["speaker_turns"]
-    assert '"task.delta"' in cold[3]
+    assert b'"task.delta"' in cold[3]
     assert differing == []
 
 

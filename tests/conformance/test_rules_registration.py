@@ -1,9 +1,10 @@
 """The cells `rule.*` about registering an id that is new."""
 
-from conformance_evidence import error_of, nothing_left_open, steps
+from conformance_client import eventually
+from conformance_evidence import error_of, last, nothing_left_open, refusal, steps
 from conformance_plugin import cell
-from conformance_server import answer_of
-from conformance_standing import last_error, seen, seen_together, standing
+from conformance_server import answer_of, most_of_the_memory
+from conformance_standing import comes_to, last_error, seen, seen_together, standing
 
 
 @cell("rule.new_registration")
@@ -65,6 +66,30 @@ def test_rule_concurrent_registration_while_both_are_validated(server, slots):
     assert seen_together(server, model, other) == [standing("ready", slots=slots), standing("ready", slots=slots)]
 
 
+@cell("rule.concurrent_registration")
+def test_rule_concurrent_registration_of_another_id_behind_the_guard(shared_server, slots):
+    """Different ids share nothing but the guard of cold loads: both are registered, and their loads take turns."""
+    server = shared_server("load_guard")
+    first, second = server.unregistered_model(), server.unregistered_model()
+    for model in (first, second):
+        model.checkpoint.set("bytes.claimed", str(most_of_the_memory()))
+    with first.checkpoint.held("load"):
+        calls = [first.register()]
+        first.checkpoint.wait_for("load")
+        calls.append(second.register())
+        eventually(
+            lambda: server.client.call("GET", f"/v1/models/{second.id}").status_code,
+            lambda status: status == 200,
+            "the entry of the second model",
+        )
+        comes_to(second, standing("loading", slots=slots, leases=["load"]))
+        assert seen(first) == standing("loading", slots=slots, leases=["load"])
+        assert second.checkpoint.events() == []
+    assert [call.ok() for call in calls] == [{"id": it.id, "loaded": True} for it in (first, second)]
+    assert seen_together(server, first, second) == [standing("ready", slots=slots)] * 2
+    assert second.checkpoint.events("load")[0].t > last(first.checkpoint, "clone" if slots > 1 else "open")
+
+
 @cell("rule.first_load_failure")
 def test_rule_first_load_failure(server, slots):
     model = server.unregistered_model()
@@ -97,7 +122,7 @@ def test_rule_unsupported_new_count(server, slots):
     assert error_of(refused)["param"] == "slots"
     left = standing("unloaded", slots=slots + 1, last_error=last_error(model))
     assert seen(model) == left
-    assert model.infer("too many").result().status_code == 500
+    assert refusal(model.infer("too many")) == (500, "load_failed", None)
     assert seen(model) == left
     assert steps(model.checkpoint, "run") == []
     opened = steps(model.checkpoint, "open", "clone")

@@ -11,7 +11,7 @@ import pytest
 
 import line_listener
 from antiphon.testing import ControlledCheckpoint
-from conformance_client import Pending
+from conformance_client import Pending, eventually
 from conformance_evidence import first, last, said
 from conformance_plugin import cell
 from conformance_server import ISOLATIONS, TASK_RUN
@@ -83,3 +83,39 @@ def test_time_custom_listener_of_somebody_else(tmp_path, isolation):
         assert_ended(server)
     told = {what: t for t, what in line_listener.notes(tmp_path)}
     assert told["stopping"] < told["returned"] < first(checkpoint, "destroy")
+
+
+@cell("time.custom_listener")
+def test_time_custom_listener_of_somebody_else_with_work_under_way(tmp_path, isolation):
+    # Mutant: the runtime is closed when the default listener has ended, and no other is joined.
+    checkpoint, path = ControlledCheckpoint(tmp_path / "v1"), tmp_path / "lines.sock"
+    env = line_listener.installed(tmp_path)
+    lines = [{"kind": "lines", "path": str(path)}]
+    with (
+        listening(tmp_path, isolation, checkpoint, env=env, listeners=lines) as server,
+        socket.socket(socket.AF_UNIX) as running,
+        socket.socket(socket.AF_UNIX) as queued,
+    ):
+        with checkpoint.held("run"):
+            for talk, text in ((running, b"running\n"), (queued, b"queued\n")):
+                talk.settimeout(HANG_GUARD_S)
+                talk.connect(str(path))
+                talk.sendall(text)
+                if talk is running:
+                    checkpoint.wait_for("run")
+            waits_for_one(server)
+            begin_stop(server)
+            assert checkpoint.events("destroy") == []
+        assert [talk.recv(16).strip() for talk in (running, queued)] == [b"200", b"200"]
+        assert_ended(server)
+    told = {what: t for t, what in line_listener.notes(tmp_path)}
+    assert [event.request for event in checkpoint.events("run")] == ["running", "queued"]
+    ran, destroyed = checkpoint.events("ran")[-1].t, checkpoint.events("destroy")[0].t
+    assert told["stopping"] < ran < told["returned"] < destroyed
+    assert checkpoint.events()[-1].step == "closed"
+
+
+def waits_for_one(server):
+    """One request is in the queue of the model."""
+    with httpx.Client(base_url=server.url, timeout=HANG_GUARD_S) as client:
+        eventually(lambda: client.get("/v1/models/m").json()["queued_requests"], lambda count: count == 1, "a queue")

@@ -4,18 +4,23 @@ The drain has no deadline here (`drain_timeout_ms` 0), as in the contract. Each 
 """
 
 import signal
+import socket
 from contextlib import ExitStack
 
 import pytest
 
+import line_listener
+from antiphon.testing import ControlledCheckpoint
+from conformance_client import HANG_GUARD_S, eventually
 from conformance_evidence import first, last, said
 from conformance_plugin import cell
-from conformance_server import BULK_UNLOAD, LOAD, TASK_RUN, UNLOAD
+from conformance_server import BULK_UNLOAD, ISOLATIONS, LOAD, TASK_RUN, UNLOAD
 from conformance_situations import fill
 from conformance_standing import comes_to, standing
 from conformance_stopping import assert_destroyed_after_use
 from listener_stop import assert_ended, begin_stop, kept_alive
 from refusals import assert_refused
+from server_process import running_server
 
 
 @pytest.fixture
@@ -164,6 +169,35 @@ def test_ops_shutting_down_status(draining, slots):
     assert said(calls) == [("v1", text) for text in texts]
     assert_ended(draining.process)
     assert_destroyed_after_use(model)
+
+
+@cell("ops.shutting_down.status", "command")
+def test_ops_shutting_down_status_for_a_caller_in_the_process(tmp_path, slots, isolation):
+    # Mutant: the runtime is destroyed while a listener still calls the application.
+    checkpoint, path = ControlledCheckpoint(tmp_path / "v1"), tmp_path / "lines.sock"
+    model = {"id": "m", "family": "controlled", "path": str(checkpoint.path), "task": "tts", "slots": slots}
+    lines = [{"kind": "lines", "path": str(path), "asks_at_stop": "/v1/status"}]
+    settings = {"drain_timeout_ms": 0, **ISOLATIONS[isolation], "listeners": lines, "models": [model]}
+    env = line_listener.installed(tmp_path)
+    with (
+        running_server(tmp_path, settings, "--parallel-jobs", env=env) as server,
+        socket.socket(socket.AF_UNIX) as talk,
+    ):
+        talk.settimeout(HANG_GUARD_S)
+        talk.connect(str(path))
+        with checkpoint.held("run"):
+            talk.sendall(b"running\n")
+            checkpoint.wait_for("run")
+            begin_stop(server)
+            notes = eventually(
+                lambda: line_listener.notes(tmp_path), lambda it: it[-1][1].startswith("asked"), "an answer"
+            )
+            assert checkpoint.events("destroy") == []
+        assert talk.recv(16).strip() == b"200"
+        assert_ended(server)
+    assert notes[-1][1] == "asked: 200"  # a direct caller is still answered, and nothing is destroyed under it
+    told = {what: t for t, what in line_listener.notes(tmp_path)}
+    assert told["asked: 200"] < told["returned"] < checkpoint.events("destroy")[0].t
 
 
 @cell("ops.shutting_down.shutdown")

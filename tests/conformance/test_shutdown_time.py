@@ -4,10 +4,11 @@ Each test names a mutant that it kills.
 """
 
 import signal
+from contextlib import ExitStack
 
 import pytest
 
-from conformance_client import eventually
+from conformance_client import HANG_GUARD_S, eventually
 from conformance_evidence import said
 from conformance_plugin import cell
 from conformance_situations import cold_model, fill, last_of_load
@@ -20,9 +21,11 @@ from listener_peers import (
     stalled_body,
     stalled_head,
     stalled_upload,
+    trickling_body,
     unread_batch,
 )
 from listener_stop import assert_ended, begin_stop, connected_ports, wait_disconnected
+from live_client import live_client
 from refusals import assert_refused
 
 
@@ -45,12 +48,49 @@ def test_time_shutdown_stalled_io(fresh_server, slots):
         received = [read_to_end(peer) for peer in peers]
         for peer in peers:
             peer.close()
-    assert received[:3] == [b""] * 3
+    assert received[0] == b""
+    assert [it.split(b"\r\n")[0] for it in received[1:3]] == [b"HTTP/1.1 503 Service Unavailable"] * 2
+    assert all(b'"code": "shutting_down"' in it for it in received[1:3])
     assert b"[DONE]" not in received[3]
     assert said(calls) == [("v1", text) for text in texts]
     assert_ended(server.process)
     assert 0 < len(other.runs()) < UNREAD_ITEMS
     assert_destroyed_after_use(model, other)
+
+
+@cell("time.shutdown_stalled_io")
+@pytest.mark.parametrize("drain_timeout_ms", [0, 60_000])
+def test_time_shutdown_stalled_io_of_a_body_that_trickles(fresh_server, slots, drain_timeout_ms):
+    # Mutant: a body that still arrives is waited for, as long as a byte of it comes now and then.
+    server = fresh_server(drain_timeout_ms=drain_timeout_ms)
+    model = server.new_model()
+    with trickling_body(server.process.url, model.id) as answer:
+        begin_stop(server.process)
+        assert_ended(server.process)  # the body would take hours
+        answered = answer.result(HANG_GUARD_S)
+    assert answered.startswith(b"HTTP/1.1 503 ")
+    assert b'"code": "shutting_down"' in answered
+    assert model.runs() == []
+    assert_destroyed_after_use(model)
+
+
+@cell("time.shutdown_stalled_io")
+def test_time_shutdown_stalled_io_of_live_audio(fresh_server, slots):
+    # Mutant: a stop leaves live audio alone, whose client may speak for ever.
+    server = fresh_server(drain_timeout_ms=0)
+    model = server.new_model(task="asr", mode="streaming")
+    model.checkpoint.set("live.echo")
+    with ExitStack() as sessions:
+        clients = [sessions.enter_context(live_client(server.process.url, model=model.id)) for _ in range(slots)]
+        for client in clients:
+            client.say(bytes(3200))
+            assert client.event() == {"type": "transcript.text.delta", "delta": "1 "}
+        begin_stop(server.process)
+        lasts = [client.events()[-1] for client in clients]  # each still sends, and is never done
+    assert [last["type"] for last in lasts] == ["error"] * slots
+    assert [last["error"]["code"] for last in lasts] == ["shutting_down"] * slots
+    assert_ended(server.process)
+    assert_destroyed_after_use(model)
 
 
 @cell("time.shutdown_stalled_io")
@@ -66,6 +106,26 @@ def test_time_shutdown_stalled_io_in_every_slot(fresh_server, slots):
     assert_ended(server.process)  # although nobody reads
     for peer in unread:
         peer.close()
+    assert_destroyed_after_use(model)
+
+
+@cell("time.timeout_zero")
+def test_time_timeout_zero_during_shutdown(fresh_server, slots):
+    # Mutant: a stop gives those who wait without a bound one.
+    server = fresh_server(drain_timeout_ms=0, busy_timeout_ms=1)
+    model = server.new_model(busy_timeout_ms=0)
+    with model.checkpoint.held("run"):
+        calls, texts = fill(model, slots)
+        model.checkpoint.wait_for("run", slots)
+        queued = model.infer("queued")
+        model.wait_queue("infer")
+        bulk = server.bulk_unload(model)
+        model.wait_queue("infer", "bulk_unload")
+        begin_stop(server.process)
+        assert server.alive
+    assert said([*calls, queued]) == [("v1", text) for text in [*texts, "queued"]]
+    assert bulk.ok() == {"unloaded": [model.id], "not_found": []}
+    assert_ended(server.process)
     assert_destroyed_after_use(model)
 
 

@@ -8,7 +8,7 @@ from conformance_evidence import error_of
 from conformance_plugin import cell
 from conformance_server import answer_of
 from conformance_situations import occupy
-from conformance_standing import comes_to, standing, wait_age
+from conformance_standing import comes_to, seen, standing, wait_age
 
 SHORT_MS = 200
 """A wait that is meant to end. The configuration `short_timeout` has it as its default."""
@@ -26,8 +26,22 @@ def busy(call):
 @cell("time.admission_timeout")
 @pytest.mark.parametrize(
     ("ceiling", "wish"),
-    [(None, {"busy_timeout_ms": SHORT_MS}), (SHORT_MS, {}), (SHORT_MS, {"busy_timeout_ms": 60_000})],
-    ids=["by its own value", "by the model's", "never above the model's"],
+    [
+        (None, {"busy_timeout_ms": SHORT_MS}),
+        (SHORT_MS, {}),
+        (SHORT_MS, {"busy_timeout_ms": 60_000}),
+        (SHORT_MS, {"busy_timeout_ms": 0}),
+        (60_000, {"busy_timeout_ms": SHORT_MS}),
+        (0, {"busy_timeout_ms": SHORT_MS}),
+    ],
+    ids=[
+        "its own",
+        "the model's",
+        "never above the model's",
+        "never unbounded",
+        "below the model's",
+        "beside no bound",
+    ],
 )
 def test_time_admission_timeout(server, slots, ceiling, wish):
     model = server.new_model(busy_timeout_ms=ceiling)
@@ -36,15 +50,18 @@ def test_time_admission_timeout(server, slots, ceiling, wish):
 
         busy(model.infer("too late", **wish))
 
-        status = model.status()
-        assert (status["active_slots"], status["queued_requests"], status["queue"]) == (slots, 0, [])
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots)
     assert [answer_of(call).text for call in running] == [f"running {number}" for number in range(slots)]
     assert "too late" not in model.runs()
     comes_to(model, standing("ready", slots=slots))
 
 
 @cell("time.admission_timeout")
-@pytest.mark.parametrize("own", [{}, {"busy_timeout_ms": 60_000}], ids=["unasked", "never above it"])
+@pytest.mark.parametrize(
+    "own",
+    [{}, {"busy_timeout_ms": 60_000}, {"busy_timeout_ms": 0}],
+    ids=["unasked", "never above it", "never unbounded"],
+)
 def test_time_admission_timeout_of_the_server(shared_server, slots, own):
     model = shared_server("short_timeout").new_model()
     with model.checkpoint.held("run"):
@@ -56,7 +73,7 @@ def test_time_admission_timeout_of_the_server(shared_server, slots, own):
             busy(refusal)
         busy(model.unload(params=own))
         busy(model.register(params=own))
-        assert model.status()["queue"] == []
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots)
     assert sorted(answer_of(call).text for call in running) == sorted(model.runs())
     comes_to(model, standing("ready", slots=slots))
 
@@ -71,7 +88,7 @@ def test_time_admission_timeout_of_a_manager(server, slots, manager):
 
         busy(getattr(model, manager)(params={"busy_timeout_ms": SHORT_MS}))
 
-        assert model.status()["queue"] == []
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots)
     for call in running:
         answer_of(call)
     comes_to(model, standing("ready", slots=slots))
@@ -94,8 +111,9 @@ def test_time_admission_timeout_frees_those_behind(server, slots):
 
         if slots > 1:
             assert answer_of(behind).text == "behind"  # in a spare slot, while the first still runs
+            comes_to(model, standing("ready", slots=slots, leases=["infer"]))
         else:
-            model.wait_queue("infer")
+            comes_to(model, standing("ready", slots=slots, leases=["infer"], queue=["infer"]))
     assert answer_of(running[0]).text == "running 0"
     assert answer_of(behind).text == "behind"
     assert model.runs() == ["running 0", "behind"]
@@ -133,6 +151,7 @@ def test_time_healthy_and_overdue(server, slots):
     waiting = model.infer("waiting", busy_timeout_ms=OVERDUE_MS)
 
     model.wait_queue("infer")
+    assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["infer"])
     model.checkpoint.set("run.hold.running 0")
     model.checkpoint.release("run")
     assert answer_of(waiting).text == "waiting"
@@ -156,7 +175,7 @@ def test_time_healthy_and_overdue_with_a_manager(server, slots):
         model.wait_queue("unload")
         later = model.infer("later")
         model.wait_queue("unload", "infer")  # it passes nobody, with slots to spare or without
-        assert model.status()["active_slots"] == 2
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * 2, queue=["unload", "infer"])
     assert manager.ok()["loaded"] is False
     for call in running:
         answer_of(call)
@@ -183,8 +202,7 @@ def test_time_healthy_and_overdue_when_all_are_overdue(server, slots):
 
         for refusal in refusals:
             assert "has run for longer than" in busy(refusal)  # at once: not that its time had come
-        assert [it["operation"] for it in model.status()["queue"]] == ["unload"]
-        assert model.status()["active_slots"] == 1
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"], queue=["unload"])
     answer_of(running[0])
     assert manager.ok()["loaded"] is False
     assert model.runs() == ["running 0"]
@@ -200,7 +218,9 @@ def test_time_healthy_and_overdue_leaves_a_spare_slot_to_be_taken(server, slots)
 
         assert answer_of(model.infer("spare", busy_timeout_ms=SHORT_MS)).text == "spare"
 
-    answer_of(running[0])
+        comes_to(model, standing("ready", slots=slots, leases=["infer"]))
+    assert answer_of(running[0]).text == "running 0"
+    comes_to(model, standing("ready", slots=slots))
 
 
 @cell("time.timeout_zero")
@@ -211,13 +231,21 @@ def test_time_timeout_zero(shared_server, slots):
         running = occupy(model, slots, "running")
         waiting = model.infer("waiting", busy_timeout_ms=0)
         model.wait_queue("infer")
+        register = model.register(params={"busy_timeout_ms": 0})
+        model.wait_queue("infer", "load")
+        stream = model.open_stream("streamed", busy_timeout_ms=0)
+        model.wait_queue("infer", "load", "infer")
         unload = model.unload()
-        model.wait_queue("infer", "unload")
-        wait_age(model, "queue", 1, 3 * SHORT_MS)
-        assert [it["operation"] for it in model.status()["queue"]] == ["infer", "unload"]
+        queue = ["infer", "load", "infer", "unload"]
+        model.wait_queue(*queue)
+        wait_age(model, "queue", 3, 3 * SHORT_MS)
+        wait_age(model, "leases", 0, 3 * SHORT_MS)
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=queue)
     for call in running:
         answer_of(call)
     assert answer_of(waiting).text == "waiting"
+    assert register.ok() == {"id": model.id, "loaded": True}
+    assert list(stream.events())[-1]["type"] == "task.done"
     assert unload.ok()["loaded"] is False
     comes_to(model, standing("unloaded", slots=slots))
 
@@ -231,10 +259,11 @@ def test_time_timeout_zero_of_the_server(shared_server, slots):
         model.wait_queue("infer")
         wait_age(model, "queue", 0, 2 * SHORT_MS)
         busy(model.infer("bounded", busy_timeout_ms=SHORT_MS))  # a request may still ask for a bound
-        assert [it["operation"] for it in model.status()["queue"]] == ["infer"]
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["infer"])
     for call in [*running, waiting]:
         answer_of(call)
     assert "bounded" not in model.runs()
+    comes_to(model, standing("ready", slots=slots))
 
 
 @cell("time.timeout_zero")
@@ -248,7 +277,7 @@ def test_time_timeout_zero_of_bulk_unloads(shared_server, fresh_server, slots, e
         model.wait_queue("bulk_unload")
         wait_age(model, "queue", 0, 3 * SHORT_MS)
         busy(model.infer("bounded"))
-        assert [it["operation"] for it in model.status()["queue"]] == ["bulk_unload"]
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["bulk_unload"])
     for call in running:
         answer_of(call)
     assert bulk.ok() == {"unloaded": [model.id], "not_found": []}
@@ -265,9 +294,29 @@ def test_time_timeout_zero_bounds_neither_load_nor_run(server, slots, timeout_ms
     call = model.infer("slow", busy_timeout_ms=timeout_ms)
     model.wait_listed(active_slots=1)
     wait_age(model, "leases", 0, 2 * SHORT_MS)
+    assert seen(model) == standing("loading", slots=slots, leases=["infer"])
     model.checkpoint.release("load")
     model.checkpoint.wait_for("run")
     wait_age(model, "leases", 0, 4 * SHORT_MS)
+    assert seen(model) == standing("ready", slots=slots, leases=["infer"])
     model.checkpoint.release("run")
     assert answer_of(call).text == "slow"
     comes_to(model, standing("ready", slots=slots))
+
+
+@cell("time.timeout_zero")
+@pytest.mark.parametrize("timeout_ms", [0, SHORT_MS])
+@pytest.mark.parametrize("manager", ["register", "unload"])
+def test_time_timeout_zero_bounds_no_managers_work(server, slots, manager, timeout_ms):
+    """Once a manager has its lease, its load or its teardown may take longer than any busy timeout."""
+    model = server.new_model(loaded=manager == "unload")
+    step, state, operation = (
+        ("load", "loading", "load") if manager == "register" else ("destroy", "unloading", "unload")
+    )
+    with model.checkpoint.held(step):
+        call = getattr(model, manager)(params={"busy_timeout_ms": timeout_ms})
+        model.wait_state(state)
+        wait_age(model, "leases", 0, 2 * SHORT_MS)
+        assert seen(model) == standing(state, slots=slots, leases=[operation])
+    assert call.ok()["loaded"] is (manager == "register")
+    comes_to(model, standing("ready" if manager == "register" else "unloaded", slots=slots))

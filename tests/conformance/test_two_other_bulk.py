@@ -1,8 +1,14 @@
 """The cells `two.other_bulk.*`: a bulk unload has its barriers on A and B, behind a request in each slot."""
 
+import json
+import signal
+from contextlib import contextmanager
+
 from conformance_evidence import last, steps
 from conformance_plugin import cell
-from conformance_server import answer_of
+from conformance_server import BULK_UNLOAD, answer_of
+from conformance_situations import occupy
+from conformance_standing import comes_to, seen_together, standing
 from conformance_two import (
     BULK,
     INFER,
@@ -146,3 +152,52 @@ def test_two_other_bulk_unload_ab_in_one_order_on_both(server, slots):
     two.show(a=UNLOADED, b=UNLOADED)
     for model in (two.a, two.b):  # the first bulk, the request between them, the second bulk
         assert two.since(model) == [*drained(slots), *pool_steps(slots), *REQUEST, *teardown_steps(slots)]
+
+
+@contextmanager
+def at_the_same_moment(server):
+    """Have what is sent in the block reach the server together: its process is stopped until the end of the block."""
+    server.process.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.process.process.send_signal(signal.SIGCONT)
+
+
+@cell("two.other_bulk.unload_ab")
+def test_two_other_bulk_unload_ab_published_as_one_step(fresh_server, slots):
+    """Two calls arrive together, in reversed order: whichever is first on one model is first on the other as well."""
+    # The more models lie between A and B, the more room for another call there would be if the barriers came singly.
+    between = [f"between {number}" for number in range(16)]
+    server = fresh_server(models={model_id: {"slots": slots} for model_id in between})
+    two = TwoModels(server)
+    for model in (two.a, two.b):
+        two.run_older(model, slots)
+    marker = server.new_model()  # which the second call alone selects: its queue tells when that call is withdrawn
+    selection = [two.a.id, *between, two.b.id]
+    with marker.checkpoint.held("run"):
+        occupy(marker, 1)
+        with at_the_same_moment(server):
+            first, second = (
+                server.client.open("POST", BULK_UNLOAD, json={"model_ids": ids})
+                for ids in (selection, [*selection[::-1], marker.id])
+            )
+        two.wait(a=barriers(slots, BULK), b=barriers(slots, BULK))
+        for model in (two.a, two.b):
+            model.checkpoint.hold("destroy")
+            two.finish_first(model, slots)
+        two.wait(a=Standing("unloading", BULK, BULK), b=Standing("unloading", BULK, BULK))
+
+        second.cut()
+        marker.wait_queue()
+        # Where the second call came first, both its leases stay out; where it came second, both its barriers are gone.
+        on_a, on_b = (len(it["queue"]) for it in seen_together(server, two.a, two.b))
+        assert on_a == on_b
+        for model in (two.a, two.b):
+            model.checkpoint.release("destroy")
+        assert json.loads(first.read()) == {"unloaded": selection, "not_found": []}
+    comes_to(marker, standing("ready", slots=slots))
+    two.show(a=UNLOADED, b=UNLOADED)
+    for model in (two.a, two.b):
+        assert two.since(model)[-len(teardown_steps(slots)) :] == teardown_steps(slots)
+        assert two.since(model).count("closed") == 1

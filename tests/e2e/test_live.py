@@ -50,6 +50,15 @@ def settled(server):
     )
 
 
+def await_queue(server, *operations):
+    """Wait until exactly these operations wait for the model `asr`."""
+    eventually(
+        lambda: next(it for it in server.client.get("/v1/status").json()["models"] if it["id"] == "asr"),
+        lambda model: [it["operation"] for it in model["queue"]] == list(operations),
+        f"{operations} in the queue",
+    )
+
+
 def socket_to(server, **query):
     url = server.process.url.replace("http", "ws") + LIVE
     query = {"model": "asr", **query}
@@ -261,8 +270,9 @@ def test_chunks_within_their_limit_may_come_together(strict):
 
 
 @pytest.mark.parametrize("over", ["http", "websocket"])
+@pytest.mark.parametrize("said", ["in the queue", "in a slot"])
 @pytest.mark.parametrize(("before", "after"), [(2_000, 100_000), (100_000, 2_000)], ids=["raised", "lowered"])
-def test_a_session_is_held_to_the_limits_that_are_registered_when_its_turn_comes(tmp_path, over, before, after):
+def test_a_session_is_held_to_the_limits_that_are_registered_when_its_turn_comes(tmp_path, over, said, before, after):
     """The session queues behind a registration that changes what a chunk may have."""
     with controlled_server(tmp_path, parallel=True, ui_management=True) as server, ExitStack() as open_sessions:
         checkpoint = server.checkpoints["asr"]
@@ -271,37 +281,61 @@ def test_a_session_is_held_to_the_limits_that_are_registered_when_its_turn_comes
         first = {**model, "live_ingest": {"max_chunk_bytes": before}}
         assert server.client.post("/v1/models/load", json=first).status_code == 200
 
-        def queued(*operations):
-            eventually(
-                lambda: next(it for it in server.client.get("/v1/status").json()["models"] if it["id"] == "asr"),
-                lambda model: [it["operation"] for it in model["queue"]] == list(operations),
-                f"{operations} in the queue",
-            )
+        def say():
+            if over == "http":
+                client.raw(framed(bytes(8_000)) + _END)
+            else:
+                socket.send(bytes(8_000))
+                with suppress(ConnectionClosed):
+                    socket.send(b"")
 
         with checkpoint.held("run"):
             running = server.threads.submit(server.transcribe)
             checkpoint.wait_for("run")
             second = {**model, "live_ingest": {"max_chunk_bytes": after}}
             registering = server.threads.submit(lambda: server.client.post("/v1/models/load", json=second))
-            queued("load")
+            await_queue(server, "load")
             if over == "http":
                 client = open_sessions.enter_context(session(server))
             else:
                 socket = open_sessions.enter_context(socket_to(server))
-            queued("load", "infer")
+            await_queue(server, "load", "infer")
+            if said == "in the queue":
+                say()
         assert (running.result().status_code, registering.result().status_code) == (200, 200)
+        if said == "in a slot":
+            say()
         if over == "http":
-            client.raw(framed(bytes(8_000)) + _END)
             last = client.events()[-1]
         else:
-            socket.send(bytes(8_000))
-            with suppress(ConnectionClosed):
-                socket.send(b"")
             last = {}
             with suppress(ConnectionClosed):
                 while True:
                     last = json.loads(socket.recv())
         assert ("error" in last) == (after < 8_000), last
+        settled(server)
+
+
+def test_a_reader_is_held_to_the_limit_that_is_registered_when_its_turn_comes(tmp_path):
+    """The session queues behind a registration that limits how long its client may take over an event."""
+    unlimited = {"send_timeout_ms": 0}
+    with (
+        controlled_server(tmp_path, parallel=True, ui_management=True, live_ingest=unlimited, **unlimited) as server,
+        ExitStack() as open_sessions,
+    ):
+        checkpoint = server.checkpoints["asr"]
+        checkpoint.set("live.echo", "1")  # a sample is answered by far more bytes than it has
+        limited = {"id": "asr", "family": "controlled", "path": str(checkpoint.path), "task": "asr", "slots": 2}
+        limited["live_ingest"] = {"send_timeout_ms": 300}
+        with checkpoint.held("run"):
+            running = server.threads.submit(server.transcribe)
+            checkpoint.wait_for("run")
+            registering = server.threads.submit(lambda: server.client.post("/v1/models/load", json=limited))
+            await_queue(server, "load")
+            client = open_sessions.enter_context(session(server))
+            await_queue(server, "load", "infer")
+        assert (running.result().status_code, registering.result().status_code) == (200, 200)
+        server.threads.submit(speak_and_never_read, client)
         settled(server)
 
 

@@ -369,6 +369,69 @@ def test_audio_over_the_limit_frees_its_slot(strict):
         assert session.error()["code"] == "too_large"
 
 
+@pytest.fixture
+def registrable(tmp_path):
+    """A server whose model `asr` can be registered anew: `register(max_chunk_bytes)` does so."""
+    with controlled_server(tmp_path, parallel=True, ui_management=True) as server:
+        checkpoint = server.checkpoints["asr"]
+        checkpoint.set("live.echo")
+        model = {"id": "asr", "family": "controlled", "path": str(checkpoint.path), "task": "asr", "slots": 2}
+
+        def register(max_chunk_bytes):
+            registration = {**model, "live_ingest": {"max_chunk_bytes": max_chunk_bytes}}
+            return server.client.post("/v1/models/load", json=registration).status_code
+
+        yield server, register
+
+
+@pytest.mark.parametrize("turn_detection", [{"type": "server_vad"}, None], ids=["turns", "commits"])
+def test_a_piece_over_the_limit_of_its_model_is_an_error_and_the_session_goes_on(registrable, turn_detection):
+    server, register = registrable
+    assert register(9600) == 200
+    with connect(address(server)) as socket:
+        session = Session(socket)
+        session.expect("session.created")
+        session.set(turn_detection=turn_detection)
+        session.append(bytes(9602))
+        error = session.error()
+        assert error["code"] == "too_large"
+        assert error["message"] == "a message is larger than the limit of 9600 bytes (live_ingest.max_chunk_bytes)"
+        settled(server)
+        session.append(bytes(9600))
+        session.say("input_audio_buffer.commit")
+        assert "error" not in kinds(session.until(f"{TRANSCRIPTION}.completed"))
+
+
+@pytest.mark.parametrize(("before", "after"), [(2_000, 100_000), (100_000, 2_000)], ids=["raised", "lowered"])
+def test_a_session_is_held_to_the_limits_that_are_registered_when_its_turn_comes(registrable, before, after):
+    server, register = registrable
+    assert register(before) == 200
+    with server.steered("run.hold", "", "asr") as checkpoint, connect(address(server)) as socket:
+        session = Session(socket)
+        session.expect("session.created")
+        running = server.threads.submit(server.transcribe)
+        checkpoint.wait_for("run")
+        registering = server.threads.submit(register, after)
+        await_queue(server, "load")
+        session.append()  # before the limits are known that will hold
+        await_queue(server, "load", "infer")
+        checkpoint.release("run")
+        assert (running.result().status_code, registering.result()) == (200, 200)
+        if after < len(FIFTH):
+            assert session.error()["code"] == "too_large"
+        else:
+            assert "error" not in kinds(session.until(f"{TRANSCRIPTION}.completed"))
+    settled(server)
+
+
+def await_queue(server, *operations):
+    eventually(
+        lambda: next(it for it in server.client.get("/v1/status").json()["models"] if it["id"] == "asr"),
+        lambda model: [it["operation"] for it in model["queue"]] == list(operations),
+        f"{operations} in the queue",
+    )
+
+
 def test_a_message_over_the_limit_closes_the_session(strict):
     with connect(address(strict)) as socket:
         session = Session(socket)

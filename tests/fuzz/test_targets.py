@@ -3,8 +3,10 @@
 import os
 import signal
 
+import psutil
 import pytest
 
+from conformance_client import eventually
 from fuzz_stage import TARGETS, fuzz_range
 
 COUNTS = {"audio": 250, "form": 200, "json": 200, "management": 100, "request": 160, "live": 96, "socket": 96,
@@ -50,6 +52,7 @@ def test_what_a_server_has_lost_or_made_is_a_finding(fired_at):
     made.touch()
     killed = max(before.pids - {fired_at.server.process.pid})
     os.kill(killed, signal.SIGKILL)
+    eventually(lambda: psutil.pid_exists(killed), lambda exists: not exists, "the end of the process")
     found = list(fired_at.left_since(before, moves_models=False))
     made.unlink()
     assert "files have been made: ['fuzz_pwn.wav']" in found

@@ -122,8 +122,30 @@ def test_a_json_body_becomes_its_model():
     assert parse(body) == Speech(input="Hello.", speed=2.0, options={"a": [1, None]})
 
 
-def test_of_two_equal_keys_the_last_wins():
-    assert parse(b'{"input": "one", "input": "two"}').input == "two"
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        (b'{"input": "a", "input": "b"}', "input"),
+        (b'{"input": "a", "input": "a"}', "input"),
+        (b'{"input": "a", "unknown": 1, "unknown": 2}', "unknown"),
+        (b'{"input": "a", "source": {"path": "x", "path": "y"}}', "source.path"),
+        (b'{"input": "a", "options": {"deep": [0, {"key": 1, "other": 2, "key": 3}]}}', "options.deep.1.key"),
+        (b'{"input": "a", "inp\\u0075t": "b"}', "input"),
+        (b'{"input": "a", "options": {"": 1, "": 2}}', "options."),
+        (b'{"input": "a", "options": {"long": "%s"}, "input": "b"}' % (b"x" * LOOP_BYTES), "input"),
+    ],
+    ids=["top", "equal", "unknown", "nested", "in a list", "escaped", "empty", "large body"],
+)
+def test_a_key_that_appears_twice_is_refused_and_named(body, param):
+    with pytest.raises(InvalidRequest, match="appears more than once in an object") as refused:
+        parse(body)
+    assert refused.value.param == param
+
+
+def test_the_same_key_may_appear_in_several_objects():
+    assert (
+        parse(b'{"input": "a", "source": {"path": "x"}, "options": {"path": [{"path": 1}, {"path": 2}]}}').input == "a"
+    )
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,23 @@ def unloaded(parallel_server):
     return parallel_server
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        (LOAD, b'{"id": "tts", "id": "asr"}', "id"),
+        (LOAD, b'{"id": "tts", "slots": 1, "slots": 2}', "slots"),
+        (LOAD, b'{"id": "tts", "options": {"a": 1, "a": 2}}', "options.a"),
+        (UNLOAD, b'{"id": "tts", "id": "asr"}', "id"),
+        ("/v1/tasks/unload_models", b'{"model_ids": ["tts"], "model_ids": []}', "model_ids"),
+    ],
+)
+def test_a_key_that_appears_twice_changes_nothing(parallel_server, path, body, param):
+    before = parallel_server.client.get("/v1/models").json()
+    answer = parallel_server.client.post(path, content=body, headers={"content-type": "application/json"})
+    assert "appears more than once" in assert_refused(answer, 400, param).message
+    assert parallel_server.client.get("/v1/models").json() == before
+
+
 def test_health_counts_the_models(server):
     assert server.client.get("/health").json() == {"status": "ok", "models": 3}
 
@@ -158,7 +175,7 @@ def test_management_waits_as_long_as_its_query_says(parallel_server, route, text
 @pytest.mark.parametrize(
     ("body", "param"),
     [
-        ({"id": "nobody"}, "id"),
+        ({"id": "nobody", "slots": 2}, "family"),
         ({}, "id"),
         ({"id": 7}, "id"),
         ({"id": "tts", "slots": 2}, "family"),
@@ -197,8 +214,12 @@ def test_load_refuses_a_field_that_cannot_be_and_changes_nothing(parallel_server
     assert (parallel_server.model()["loaded"], parallel_server.model()["slots"]) == (True, 2)
 
 
-def test_unload_of_an_unknown_model_is_not_found(parallel_server):
-    assert_refused(parallel_server.client.post(UNLOAD, json={"id": "nobody"}), 404, param="id", code="model_not_found")
+@pytest.mark.parametrize("route", [LOAD, UNLOAD])
+@pytest.mark.parametrize("options", [{}, {"dry_run": True}], ids=str)
+def test_management_of_an_unknown_model_is_not_found(parallel_server, route, options):
+    refused = parallel_server.client.post(route, json={"id": "nobody", **options})
+
+    assert_refused(refused, 404, param="id", code="model_not_found")
 
 
 @pytest.mark.parametrize("route", [LOAD, UNLOAD])

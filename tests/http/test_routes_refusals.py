@@ -76,6 +76,11 @@ REFUSALS = {
     "text_too_long": (speech(input="a" * 100_001), 413, "input", "too_large"),
     # Bodies
     "body_empty": (speech_raw(b""), 400, None, None),
+    "body_with_a_key_twice": (speech_raw(b'{"model": "tts", "input": "a", "input": "b"}'), 400, "input", None),
+    "body_with_a_nested_key_twice": (
+        {"url": TASK_RUN, "content": b'{"model": "tts", "request": {"text": "a", "text": "b"}}', "headers": JSON},
+        400, "request.text", None,
+    ),
     "body_no_json": (speech_raw(b"model=tts"), 400, None, None),
     "body_array": (speech_raw(b"[]"), 400, None, None),
     "body_null": (speech_raw(b"null"), 400, None, None),

@@ -1,5 +1,6 @@
 """A body that arrives for minutes under an answer that has begun: its timing, its end, its faults, and the stop."""
 
+import asyncio
 import socket
 import struct
 
@@ -133,3 +134,88 @@ async def test_a_body_whose_pace_nobody_took_is_still_timed(stage):
     peer = await stage.stalled_body()
     stage.clock.advance(21)
     assert (await peer.answer()).status == 408
+
+
+@pytest.mark.parametrize(
+    ("writes", "heard"),
+    [
+        ([chunk(b"x" * 9) + END], [b"413;"]),
+        ([chunk(b"x" * 9), END], [b"413;"]),
+        ([chunk(b"x" * 8) + chunk(b"x" * 9) + END], [b"413;"]),
+        ([chunk(b"x" * 9)[:6], chunk(b"x" * 9)[6:] + END], [b"413;"]),
+        ([b"".join([chunk(b"x" * 8)] * 3) + END], [b"end;"]),
+        ([chunk(b"x" * 8), chunk(b"x" * 8) + END], [b"end;"]),
+    ],
+    ids=["with the end", "before the end", "last of two", "in two writes", "three within", "two within"],
+)
+async def test_a_chunk_has_a_limit_however_it_is_written(stage, writes, heard):
+    peer = await stage.connect()
+    await peer.send(head("/live?max=8", "POST", "Transfer-Encoding: chunked"))
+    received = await peer.read_until(b"hello;")
+    for data in writes:
+        await peer.send(data)
+    received = await peer.read_until(b"0\r\n\r\n", received)
+    assert [it for it in (b"413;", b"end;") if it in received] == heard
+
+
+async def test_what_comes_behind_a_live_request_is_no_chunk_of_it(stage):
+    peer = await stage.connect()
+    first = head("/live?max=8&late", "POST", "Transfer-Encoding: chunked") + chunk(b"x" * 8) + END
+    await peer.send(first + head("/body", "POST", "Content-Length: 100") + b"x" * 100)
+    await until(lambda: stage.told == ["late"])
+    stage.release.set()
+    received = await peer.read_until(b"end;\r\n0\r\n\r\n")
+    assert b"413;" not in received
+    received = await peer.read_until(b"\r\n\r\n100", received)
+
+
+async def test_a_body_that_arrives_behind_a_live_request_is_waited_for_and_answered(stage):
+    peer = await stage.connect()
+    first = head("/live?late", "POST", "Transfer-Encoding: chunked") + chunk(b"x") + END
+    await peer.send(first + head("/body", "POST", "Content-Length: 100") + b"x" * 60)
+    await until(lambda: stage.told == ["late"])
+    stage.clock.advance(1000)  # its limit begins when it is its turn
+    stage.release.set()
+    await peer.read_until(b"end;\r\n0\r\n\r\n")
+    await peer.send(b"x" * 40)
+    answer = await peer.answer()
+    assert (answer.status, answer.body) == (200, b"100")
+
+
+async def test_a_malformed_request_behind_a_live_one_ends_the_connection_and_not_the_body(stage):
+    peer = await stage.connect()
+    first = head("/live?late", "POST", "Transfer-Encoding: chunked") + chunk(b"x") + END
+    await peer.send(first + head("/body", "POST", "Transfer-Encoding: chunked") + b"zz\r\n")
+    assert await peer.is_closed()  # there is no place for its answer before that of the first
+    stage.release.set()
+    await settled(stage)
+    assert stage.told == ["late", "left"]
+
+
+async def test_at_the_stop_a_body_behind_a_live_request_does_not_end_it(stage):
+    peer = await stage.connect()
+    first = head("/live?max=8&late", "POST", "Transfer-Encoding: chunked") + chunk(b"x") + END
+    await peer.send(first + head("/body", "POST", "Content-Length: 100") + b"x")
+    await until(lambda: stage.told == ["late"])
+    await stage.begin_stop()
+    stage.clock.advance(0.3)
+    assert len(stage.connections) == 1
+    stage.release.set()
+    await peer.read_until(b"stopped;\r\n0\r\n\r\n")
+    assert await peer.is_closed()
+    await stage.returned()
+
+
+async def test_what_comes_before_it_is_read_is_bounded(stage):
+    peer = await stage.connect()
+    await peer.send(head("/live?late", "POST", "Transfer-Encoding: chunked"))
+    await until(lambda: stage.told == ["late"])
+    sending = asyncio.ensure_future(peer.send(chunk(b"x" * 1000) * 20_000 + END))
+    await until(lambda: stage.connection.flow.read_paused)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not sending.done()
+    assert len(stage.connection.cycle.body) < 1_000_000
+    stage.release.set()
+    await peer.read_until(b"end;")
+    await sending

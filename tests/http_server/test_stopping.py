@@ -1,13 +1,27 @@
 """The order to stop on real sockets: what is refused, what goes on, what is cut and when, and when it is over."""
 
 import asyncio
+import ssl
 
 import pytest
 import uvloop
 
-from listening_stage import Peer, head, until
+from listening_stage import ListeningStage, Peer, head, until
+from tls_files import TlsFiles
 
 LOOP_FACTORY = uvloop.Loop
+
+
+@pytest.fixture
+def files(tmp_path):
+    return TlsFiles(tmp_path)
+
+
+@pytest.fixture
+def tls_stage(limits, files):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*files.certificate())
+    return ListeningStage(limits, context)
 
 
 async def test_nobody_is_accepted_any_more(stage):
@@ -75,15 +89,35 @@ async def test_a_body_that_stalls_is_cut_and_its_request_ends(stage):
     await until(lambda: len(stage._server._traffic.state.tasks) == 1)
 
 
-async def test_a_body_that_comes_slowly_is_read_to_its_end(stage):
-    peer = await stage.stalled_body(b"")
+@pytest.mark.parametrize("sent", [b"", b"half"], ids=["nothing yet", "a part"])
+async def test_a_request_whose_body_is_still_arriving_is_refused_at_once_although_it_trickles(stage, sent):
+    peer = await stage.stalled_body(sent)
     await stage.begin_stop()
-    for _ in range(10):
-        stage.clock.advance(0.2)
-        heard = stage.connection._heard_at
+    refusal = await peer.answer()
+    assert (refusal.status, refusal.code) == (503, "shutting_down")
+    assert not stage._server._traffic.state.tasks
+    for _ in range(3):  # 0.24 s: the peer has a moment to see the answer, and what it still sends changes nothing
+        assert len(stage.connections) == 1
         await peer.send(b"x")
-        await until(lambda: stage.connection._heard_at > heard)  # noqa: B023 (it is awaited here)
-    assert (await peer.answer()).body == b"10"
+        stage.clock.advance(0.08)
+    stage.clock.advance(0.04)
+    await stage.returned()
+
+
+async def test_a_new_request_that_trickles_its_body_is_let_go_of(stage):
+    idle, working = await stage.connect(), await stage.waiting()
+    await stage.begin_stop()
+    await idle.send(head("/body", "POST", "Content-Length: 100"))
+    assert (await idle.answer()).code == "shutting_down"
+    for _ in range(10):
+        assert len(stage.connections) == 2
+        stage.clock.advance(0.2)
+        heard = max(it._heard_at for it in stage.connections)
+        await idle.send(b"x")
+        await until(lambda: len(stage.connections) < 2 or max(it._heard_at for it in stage.connections) > heard)  # noqa: B023 (it is awaited here)
+    await until(lambda: len(stage.connections) == 1)
+    stage.release.set()
+    assert (await working.answer()).status == 200
     await stage.returned()
 
 
@@ -170,3 +204,26 @@ async def test_a_server_without_requests_ends_at_once(stage):
     await stage.connect()
     await stage.begin_stop()
     await stage.returned()
+
+
+async def test_an_idle_tls_peer_that_never_says_goodbye_does_not_hold_the_end_up(tls_stage, files):
+    peer = await tls_stage.connect_over_tls(files.client())
+    await peer.ask("/body", "POST", "Content-Length: 0")
+    assert (await peer.answer()).status == 200
+    await tls_stage.begin_stop()
+    tls_stage.clock.advance(0.24)
+    assert len(tls_stage.connections) == 1
+    tls_stage.clock.advance(0.04)
+    await until(lambda: not tls_stage.connections)
+    await tls_stage.returned()
+
+
+async def test_a_tls_peer_that_has_its_last_answer_and_never_says_goodbye_is_let_go_of(tls_stage, files):
+    peer = await tls_stage.connect_over_tls(files.client())
+    await peer.ask("/hold")
+    await until(lambda: tls_stage.told == ["hold"])
+    await tls_stage.begin_stop()
+    tls_stage.clock.advance(60)
+    tls_stage.release.set()
+    assert (await peer.answer()).status == 200
+    await tls_stage.returned()

@@ -37,3 +37,17 @@ def test_an_upload_that_can_never_fit_is_told_the_limit_and_harms_nobody(tmp_pat
         refusal = assert_refused(server.transcribe(never), 413, param="file", code="too_large")
         assert "1048576 bytes (max_pending_audio_mb)" in refusal.message
         assert server.transcribe(CLIP).status_code == 200
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_uploads_that_declare_too_much_are_told_so_however_many_come_at_once(tmp_path, isolation):
+    """A day of silence is a small file; what it would take once decoded is more than all uploads may have together."""
+    day = audio_assets.flac_that_declares(24 * 3600)
+    config = {"isolation": isolation, "max_audio_seconds": 3600, "max_pending_audio_mb": 1}
+    with controlled_server(tmp_path, parallel=True, **config) as server:
+        for answer in [server.threads.submit(server.transcribe, day) for _ in range(6)]:
+            refusal = assert_refused(answer.result(), 413, param="file", code="too_large")
+            assert "the audio declares 86400 seconds" in refusal.message
+            assert "max_audio_seconds" in refusal.message
+        assert server.transcribe(CLIP).status_code == 200
+        assert list(server.process.temp.iterdir()) == []

@@ -13,7 +13,7 @@ import audio_assets
 from conformance_client import eventually
 from controlled_server import CLIP, SPEECH, TRANSCRIPTIONS
 from isolated_server import children_of, doomed_server, isolated_server, state_of
-from process_tree import descriptor_counts, pss_bytes
+from process_tree import allocated_bytes, descriptor_counts
 from server_process import HANG_GUARD_S, started_alone
 
 MIB = 1024 * 1024
@@ -81,10 +81,10 @@ def one_round(server, number):
 
 def growth_of(server, rounds):
     """How many bytes the server and its workers take more after a stretch of rounds."""
-    before = pss_bytes(server.process)
+    before = allocated_bytes(server.process)
     for _ in range(ROUNDS):
         next(rounds)
-    return pss_bytes(server.process) - before
+    return allocated_bytes(server.process) - before
 
 
 def test_requests_of_every_kind_leave_no_memory_no_descriptor_and_no_file(tmp_path):
@@ -120,13 +120,13 @@ def test_a_server_that_is_killed_in_the_midst_leaves_no_file_and_its_successor_s
 def come_and_go(server, use, rounds=20):
     """Have a model loaded by `use` and unloaded again and again; the sizes at the start, when loaded and at the end."""
     assert server.transcribe(b"no audio").status_code == 400  # now the codec worker has its libraries
-    start = pss_bytes(server.process)
+    start = allocated_bytes(server.process)
     largest = start
     for _ in range(rounds):
         model = use()
-        largest = max(largest, pss_bytes(server.process))
+        largest = max(largest, allocated_bytes(server.process))
         assert server.client.post("/v1/models/unload", json={"id": model}).json()["loaded"] is False
-    return start, largest, pss_bytes(server.process)
+    return start, largest, allocated_bytes(server.process)
 
 
 def assert_all_came_back(start, largest, end):

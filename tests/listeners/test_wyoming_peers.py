@@ -119,6 +119,16 @@ async def test_an_audio_over_the_limit_is_refused_while_it_still_comes(served):
         assert (await refused(client))["code"] == "too_large"
 
 
+async def test_a_chunk_over_the_limit_of_its_model_is_refused(tmp_path):
+    with wyoming_server(tmp_path, live_ingest={"max_chunk_bytes": 3200}) as server:
+        async with server.client() as client:
+            chunks = [AudioChunk(**HEARD, audio=bytes(size)) for size in (3200, 3202)]
+            await client.send(AudioStart(**HEARD), *chunks)
+            error = await refused(client)
+    assert error["code"] == "too_large"
+    assert error["text"] == "a message is larger than the limit of 3200 bytes (live_ingest.max_chunk_bytes)"
+
+
 async def test_a_text_over_the_limit_is_refused(served):
     async with served.client() as client:
         await client.send(Synthesize("x" * 41))

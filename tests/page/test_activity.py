@@ -10,14 +10,15 @@ from playwright.sync_api import expect
 
 from accessibility import grave_faults
 from antiphon.observability.journal.entries import AnyEntry
-from browser import visit
+from browser import stopped_timers, visit
 from controlled_server import controlled_server
 from journal_truth import truth_of
+from page_waits import compute, read_text, read_until
 
 EVENTS, STATUS, UNLOAD = "/v1/events", "/v1/status", "/v1/models/unload"
 VIEW = "antiphon-activity"
 NOON = 1_796_040_000.0
-TAKE = """([view, entries]) => {
+TAKE = """(view, entries) => {
     for (const detail of JSON.parse(entries)) {
         view.feed.entries.push(detail);
         view.feed.dispatchEvent(new CustomEvent("entry", {detail}));
@@ -25,10 +26,11 @@ TAKE = """([view, entries]) => {
 }"""
 """What the connection does with entries that come, as far as the view can tell."""
 
-SEEN = "view => [view.ledger.now(), view.ledger.steps(0, 1e10)]"
-SEEN_LATE = (
-    "view => { const late = new view.constructor(view.feed); return [late.ledger.now(), late.ledger.steps(0, 1e10)]; }"
-)
+SEEN_BY_BOTH = """view => {
+    const late = new view.constructor(view.feed);
+    return [view, late].map(({ledger}) => [ledger.now(), ledger.steps(0, 1e10)]);
+}"""
+"""By the view, and by one that is made now. Both are asked in one task, so that no entry comes in between."""
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +44,11 @@ def activity(browser, server, **options):
     with visit(browser, f"{server.process.url}/#/activity", **options) as page:
         expect(tile(page, "connection")).to_have_text("Live")
         yield page
+
+
+def show_all(page):
+    """Have everything counted, however long ago it was."""
+    page.get_by_label("Time", exact=True).select_option("All that is kept")
 
 
 def tile(page, name, part="value"):
@@ -83,6 +90,7 @@ def unload(server, request_id, model="tts"):
 
 def test_who_runs_and_who_waits_is_shown_and_afterwards_how_long_it_took(browser, server):
     with activity(browser, server) as page:
+        show_all(page)
         before = truth_of(entries_of(server))
         with held(server, 5):
             expect(tile(page, "running")).to_have_text("2")
@@ -93,12 +101,12 @@ def test_who_runs_and_who_waits_is_shown_and_afterwards_how_long_it_took(browser
 
         truth = truth_of(entries_of(server))
         assert len(truth.runs) == len(before.runs) + 5
-        view = page.locator(VIEW)
-        assert view.evaluate("view => view.ledger.outcomes.summary(0)") == truth.summary()
+        summary = "view => view.ledger.outcomes.summary(0)"
+        read_until(page.locator(VIEW), summary, lambda it: it == truth.summary(), f"{truth.summary()}")
         expect(tile(page, "rate", "note")).to_contain_text(f"{len(truth.runs)} finished")
         for name, seconds in (("wait", truth.summary()["wait"]), ("run", truth.summary()["run"])):
             told = {
-                part: page.evaluate("async s => (await import('/page/base/format.js')).duration(1000 * s)", value)
+                part: compute(page, "async s => (await import('/page/base/format.js')).duration(1000 * s)", value)
                 for part, value in seconds.items()
             }
             expect(tile(page, name)).to_have_text(told["p50"])
@@ -107,6 +115,7 @@ def test_who_runs_and_who_waits_is_shown_and_afterwards_how_long_it_took(browser
 
 def test_a_refusal_is_counted_with_its_reason(browser, server):
     with activity(browser, server) as page, held(server, 2):
+        show_all(page)
         refused = server.client.post(
             "/v1/audio/speech",
             json={"model": "tts", "input": "no", "busy_timeout_ms": 1},
@@ -154,15 +163,15 @@ def test_the_journal_is_filtered_by_model_kind_and_request(browser, server):
         page.get_by_label("Request id").fill("")
 
         page.get_by_label("Model", exact=True).select_option("asr")
-        expect(rows(page, has_text="tts:")).to_have_count(0)
         expect(rows(page, has_text="its queue is open")).to_have_count(1)
+        expect(rows(page, has_text="tts:")).to_have_count(0)
         expect(tile(page, "running", "note")).to_have_text("of 2 slots")
         page.get_by_label("Model", exact=True).select_option("")
 
         page.get_by_label("Loads").uncheck()
-        expect(rows(page, has_text="its queue is open")).to_have_count(0)
         page.get_by_label("Requests", exact=True).check()
         expect(rows(page, has_text="the-wanted-one")).to_have_count(2)
+        expect(rows(page, has_text="its queue is open")).to_have_count(0)
 
 
 def test_the_journal_pauses_and_goes_on(browser, server):
@@ -170,31 +179,32 @@ def test_the_journal_pauses_and_goes_on(browser, server):
         page.get_by_label("Requests", exact=True).check()
         expect(rows(page)).not_to_have_count(0)
         page.get_by_role("button", name="Pause").click()
-        shown = rows(page).count()
         named = {"x-request-id": "while-it-paused"}
         server.client.post("/v1/audio/speech", json={"model": "tts", "input": "x"}, headers=named)
         resume = page.get_by_role("button", name="Paused (")
         expect(resume).to_be_visible()
-        assert rows(page).count() == shown
+        expect(rows(page, has_text="while-it-paused")).to_have_count(0)
 
         resume.click()
         expect(rows(page, has_text="request while-it-paused is done")).to_be_visible()
 
 
 def test_an_entry_opens_to_its_json_and_all_can_be_copied(browser, server):
-    with activity(browser, server, permissions=["clipboard-read", "clipboard-write"]) as page:
+    permissions = ["clipboard-read", "clipboard-write"]
+    with activity(browser, server, permissions=permissions, has_clock=True) as page:
         summary = rows(page, has_text="its queue is open").first.locator("summary")
         summary.focus()
         page.keyboard.press("Enter")
-        shown = json.loads(rows(page).locator("pre").inner_text())
+        shown = json.loads(read_text(rows(page).locator("pre")))
         assert shown in entries_of(server)
 
         for kind in ("Transitions", "Evictions", "Refusals", "Faults", "Loads"):
             page.get_by_label(kind).uncheck()
         page.get_by_label("Requests", exact=True).check()
-        page.get_by_role("button", name="Copy as JSONL").click()
-        expect(page.get_by_role("button", name="Copied")).to_be_visible()
-        lines = page.evaluate("navigator.clipboard.readText()").splitlines()
+        with stopped_timers(page):
+            page.get_by_role("button", name="Copy as JSONL").click()
+            expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        lines = compute(page, "navigator.clipboard.readText()").splitlines()
         others = {"open", "transition", "registered", "loaded", "load_failed", "evicted", "died", "failed"}
         assert [json.loads(it) for it in lines] == [it for it in entries_of(server) if it["type"] not in others]
 
@@ -214,8 +224,7 @@ def test_the_keyboard_reads_a_chart_and_its_table(browser, server):
         page.keyboard.press("Escape")
         expect(page.locator(".chart-when").first).to_have_text("now")
 
-        box = slider.bounding_box()
-        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
+        slider.hover()
         expect(page.locator(".chart-when").first).to_contain_text("at ")
         page.mouse.move(0, 0)
         expect(page.locator(".chart-when").first).to_have_text("now")
@@ -239,7 +248,7 @@ def test_no_state_has_a_grave_fault_of_accessibility(browser, server, scheme):
 def test_the_page_is_never_wider_than_a_small_screen(browser, server):
     with activity(browser, server, viewport={"width": 400, "height": 800}) as page:
         expect(rows(page).first).to_be_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") == 400
+        expect(page.locator("html")).to_have_js_property("scrollWidth", 400)
 
 
 def test_a_lost_connection_leaves_what_is_there_and_another_run_is_a_gap(browser, tmp_path):
@@ -262,7 +271,7 @@ def test_a_lost_connection_leaves_what_is_there_and_another_run_is_a_gap(browser
                 with held(new, 1):
                     expect(tile(page, "running")).to_have_text("1")
                     # A view that is first shown now has heard the entries of both runs at once.
-                    assert page.locator(VIEW).evaluate(SEEN_LATE) == page.locator(VIEW).evaluate(SEEN)
+                    read_until(page.locator(VIEW), SEEN_BY_BOTH, lambda it: it[0] == it[1], "the same seen by both")
                 expect(tile(page, "rate", "note")).to_contain_text("6 finished")
                 expect(page.locator(".chart-blank").first).to_have_attribute("d", re_ending("Z"))
 
@@ -282,18 +291,18 @@ def crowd(count):
 def test_ten_thousand_entries_leave_few_elements_and_only_new_rows_are_made(browser, server):
     with activity(browser, server) as page:
         page.get_by_label("Requests", exact=True).check()
-        view = page.locator(VIEW).element_handle()
-        page.evaluate(TAKE, [view, json.dumps(crowd(10_000))])
+        view = page.locator(VIEW)
+        view.evaluate(TAKE, json.dumps(crowd(10_000)))
         expect(rows(page).first).to_contain_text("r4999 is done")
         expect(rows(page)).to_have_count(100)
-        assert page.evaluate("view => view.querySelectorAll('*').length", view) < 1500
+        read_until(view, "view => view.querySelectorAll('*').length", lambda it: it < 1500, "few elements")
 
         page.evaluate("() => { for (const row of document.querySelectorAll('.journal-rows li')) row.isOld = true; }")
         died = {"type": "died", "seq": 10_001, "time": NOON + 600, "now": 600, "model": "m7"}
-        page.evaluate(TAKE, [view, json.dumps([died])])
+        view.evaluate(TAKE, json.dumps([died]))
         expect(rows(page).first).to_contain_text("m7: its worker process ended")
-        old = page.evaluate("() => [...document.querySelectorAll('.journal-rows li')].map(row => row.isOld === true)")
-        assert old == [False] + [True] * 99
+        old = "view => [...view.querySelectorAll('.journal-rows li')].map(row => row.isOld === true)"
+        read_until(view, old, lambda it: it == [False] + [True] * 99, "one new row and 99 old ones")
 
         page.get_by_role("button", name="Show older entries").click()
         expect(rows(page)).to_have_count(200)
@@ -304,7 +313,8 @@ def test_every_type_of_entry_has_words_of_its_own(browser, server):
     types = {it.__struct_config__.tag for it in get_args(AnyEntry)}
     with activity(browser, server) as page:
         entries = [{"type": it, "seq": 1, "model": "m", "before": "a", "after": "b"} for it in types]
-        told = page.evaluate(
+        told = compute(
+            page,
             "async entries => { const {told} = await import('/page/activity/words.js'); return entries.map(told); }",
             entries + [{"type": it} for it in ("gap", "dropped", "end")],
         )

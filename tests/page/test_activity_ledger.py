@@ -14,6 +14,7 @@ from antiphon.testing import ManualClock
 from antiphon.vocabulary.states import EvictionCause, Operation
 from browser import visit
 from journal_truth import truth_of
+from page_waits import compute
 from server_process import running_server
 
 MODELS = ["a", "b", "c"]
@@ -102,7 +103,7 @@ def levels(truth):
 
 
 def drawn(page, model=""):
-    return page.evaluate(STEPS, model)
+    return compute(page, STEPS, model)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -113,8 +114,8 @@ def test_a_whole_journal_is_counted_as_the_plain_way_counts_it(page, seed):
 
     for model in ["", *MODELS]:
         truth = truth_of(history.entries, model)
-        assert page.evaluate("model => ledger.outcomes.summary(0, model)", model) == truth.summary()
-        assert page.evaluate("model => ledger.now(model)", model) == {
+        assert compute(page, "model => ledger.outcomes.summary(0, model)", model) == truth.summary()
+        assert compute(page, "model => ledger.now(model)", model) == {
             "active": truth.levels[-1][1],
             "waiting": truth.levels[-1][2],
         }
@@ -135,12 +136,12 @@ def test_a_journal_that_is_joined_late_is_put_right_by_the_status(page):
     known = levels(truth_of(history.entries))
     steps = drawn(page)
     assert [list(known[time]) for time, *_ in steps[1:]] == [[active, waiting] for _, active, waiting, _ in steps[1:]]
-    assert page.evaluate("ledger.now()") == {"active": known[steps[-1][0]][0], "waiting": known[steps[-1][0]][1]}
+    assert compute(page, "ledger.now()") == {"active": known[steps[-1][0]][0], "waiting": known[steps[-1][0]][1]}
 
 
 def test_how_many_run_is_not_told_before_it_is_known(page):
     feed(page, History(7, 50).entries[20:], {})
-    assert page.evaluate("ledger.now()") is None
+    assert compute(page, "ledger.now()") is None
 
 
 def test_a_gap_ends_what_was_known_and_the_status_after_it_begins_anew(page):
@@ -165,7 +166,7 @@ def test_a_server_that_was_started_anew_begins_with_nothing(page):
     feed(page, [*old.entries, gap, *new.entries], {old.journal.last: old.statuses[old.journal.last], "gap": status})
 
     truth = truth_of(new.entries)
-    assert page.evaluate("ledger.now()") == {"active": truth.levels[-1][1], "waiting": truth.levels[-1][2]}
+    assert compute(page, "ledger.now()") == {"active": truth.levels[-1][1], "waiting": truth.levels[-1][2]}
 
 
 def test_the_chosen_time_leaves_out_what_ended_before_it(page):
@@ -175,7 +176,7 @@ def test_the_chosen_time_leaves_out_what_ended_before_it(page):
     truth = truth_of(history.entries)
     earlier = truth_of(history.entries[:400])
 
-    summary = page.evaluate("from => ledger.outcomes.summary(from)", middle)
+    summary = compute(page, "from => ledger.outcomes.summary(from)", middle)
     assert summary["finished"] == len(truth.runs) - len(earlier.runs)
     assert summary["reasons"] == dict(truth.reasons - earlier.reasons)
 
@@ -184,7 +185,7 @@ def test_the_bars_hold_every_end_once(page):
     history = History(5, 800)
     feed(page, history.entries, {})
     span = [history.entries[0]["time"], history.entries[-1]["time"]]
-    bars = page.evaluate("([from, to]) => ledger.outcomes.bars(from, to, 10)", span)
+    bars = compute(page, "([from, to]) => ledger.outcomes.bars(from, to, 10)", span)
 
     truth = truth_of(history.entries)
     assert sum(bar["finished"] for bar in bars) == len(truth.runs)
@@ -194,7 +195,9 @@ def test_the_bars_hold_every_end_once(page):
 
 
 def test_what_is_kept_has_a_limit_and_the_peaks_outlive_it(page):
-    limits = page.evaluate("""async () => {
+    limits = compute(
+        page,
+        """async () => {
         const {KEPT_STEPS, Levels} = await import("/page/activity/levels.js");
         const {KEPT_OUTCOMES, Outcomes} = await import("/page/activity/outcomes.js");
         const levels = new Levels();
@@ -212,7 +215,8 @@ def test_what_is_kept_has_a_limit_and_the_peaks_outlive_it(page):
         const near = levels.between(0, 1e6, 100);
         return {most: most / KEPT_STEPS, peaks: [peak("active"), peak("waiting")], near: near.length,
             last: near.at(-1).active, cut: outcomes.isCut};
-    }""")
+    }""",
+    )
     assert limits["most"] <= 1
     assert limits["peaks"] == [7, 9]
     assert limits["near"] <= 101

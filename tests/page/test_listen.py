@@ -13,10 +13,11 @@ from playwright.sync_api import expect
 from accessibility import grave_faults
 from antiphon.testing import ControlledCheckpoint
 from audio_assets import wav_bytes
-from browser import visit
+from browser import stopped_timers, visit
 from controlled_server import CLIP, SPEECH, TRANSCRIPTIONS
 from engine_server import words_of
 from installed_models import installed_model
+from page_waits import compute, read_attributes, read_text, read_texts, read_until
 from server_process import running_server
 
 pytestmark = pytest.mark.engine
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.engine
 RATE = 16_000
 FIRST, SECOND = "Good morning, my friend. The weather is nice today.", "In the evening we come home, and cook a meal."
 MOST_SECONDS = 30
+HAVE_METADATA = 1
+"""From this state on, an `<audio>` knows how long it is, and goes to a place at once."""
 PACKAGES = {
     "piper": "piper-en-joe",
     "whisper": "whisper-tiny-en",
@@ -43,7 +46,6 @@ GIVEN = {
 }
 """By the way in which a file is given."""
 MARKED = ".word.sounding"
-PLACE = "document.querySelector('antiphon-result audio').currentTime"
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +90,15 @@ def page(browser, server):
 @pytest.fixture(scope="module")
 def heard(browser, server, two_voices):
     """A page with the transcript of the talk, for tests that read it and move in it."""
-    with visit(browser, server.url, permissions=PERMISSIONS) as it:
+    with visit(browser, server.url, permissions=PERMISSIONS, has_clock=True) as it:
         it.get_by_role("tab", name="Listen").click()
         it.get_by_label("Audio file").set_input_files(a_file("talk.wav", two_voices))
         it.get_by_label("Who speaks").select_option("turns")
         it.get_by_role("button", name="Transcribe", exact=True).click()
         expect(it.locator("antiphon-turns .listen-turn").first).to_be_visible()
+        read_until(
+            audio(it), "it => it.readyState", lambda state: state >= HAVE_METADATA, "a recording that can be played"
+        )
         yield it
 
 
@@ -107,30 +112,42 @@ def ask(page, name, content, model):
     page.get_by_role("button", name="Transcribe", exact=True).click()
 
 
+def audio(heard):
+    return heard.locator("antiphon-result audio")
+
+
 def starts_of(heard):
-    return [float(it.get_attribute("data-start")) for it in heard.locator(".word").all()]
+    """Where each word starts, as the page writes it."""
+    return read_attributes(heard.locator(".word"), "data-start")
+
+
+def wait_for_place(heard, start):
+    """Wait until the recording is at a place; `start` is in seconds, as the page writes it."""
+    read_until(audio(heard), "it => it.currentTime", lambda it: it == pytest.approx(float(start), abs=0.001), start)
 
 
 def test_every_word_that_was_heard_is_shown_with_its_speaker(heard):
-    assert words_of(" ".join(heard.locator(".word").all_text_contents())) == words_of(f"{FIRST} {SECOND}")
-    assert heard.locator("antiphon-transcript .listen-speaker").all_text_contents() == ["SPEAKER_00", "SPEAKER_01"]
-    said = heard.locator(".listen-paragraph").filter(has_text="SPEAKER_01").locator(".word").all_text_contents()
+    assert words_of(" ".join(read_texts(heard.locator(".word")))) == words_of(f"{FIRST} {SECOND}")
+    expect(heard.locator("antiphon-transcript .listen-speaker")).to_have_text(["SPEAKER_00", "SPEAKER_01"])
+    said = read_texts(heard.locator(".listen-paragraph").filter(has_text="SPEAKER_01").locator(".word"))
     assert words_of(" ".join(said)) == words_of(SECOND)
 
 
 def test_the_word_that_sounds_is_marked(heard):
     starts = starts_of(heard)
     for index in (len(starts) - 1, 2):
-        end = starts[index + 1] if index + 1 < len(starts) else starts[index] + 0.02
-        heard.evaluate(f"{PLACE} = {(starts[index] + end) / 2}")
-        expect(heard.locator(MARKED)).to_have_attribute("data-start", str(starts[index]))
+        start = float(starts[index])
+        end = float(starts[index + 1]) if index + 1 < len(starts) else start + 0.02
+        audio(heard).evaluate("(it, place) => { it.currentTime = place; }", (start + end) / 2)
+        expect(heard.locator(MARKED)).to_have_attribute("data-start", starts[index])
 
 
 def test_a_click_on_a_word_leads_to_its_place(heard):
     word = heard.locator(".word").nth(5)
     word.click()
-    assert heard.evaluate(PLACE) == pytest.approx(float(word.get_attribute("data-start")), abs=0.001)
-    expect(heard.locator(MARKED)).to_have_text(word.text_content())
+    wait_for_place(heard, starts_of(heard)[5])
+    expect(word).to_have_class("word sounding")
+    expect(heard.locator(MARKED)).to_have_count(1)
 
 
 def test_the_keyboard_goes_from_word_to_word(heard):
@@ -141,7 +158,7 @@ def test_the_keyboard_goes_from_word_to_word(heard):
     expect(words.nth(1)).to_be_focused()
     heard.keyboard.press("Enter")
     expect(words.nth(1)).to_have_class("word sounding")
-    assert heard.locator(".word[tabindex='0']").count() == 1
+    expect(heard.locator(".word[tabindex='0']")).to_have_count(1)
 
 
 def test_each_speaker_has_a_row_and_each_turn_leads_to_its_place(heard):
@@ -152,7 +169,7 @@ def test_each_speaker_has_a_row_and_each_turn_leads_to_its_place(heard):
     expect(turns.last).to_be_focused()
     expect(turns.last).to_have_accessible_name(re.compile("^SPEAKER_01, 0:03 to 0:0[56]$"))
     heard.keyboard.press("Enter")
-    assert heard.evaluate(PLACE) == pytest.approx(float(turns.last.get_attribute("data-start")), abs=0.001)
+    wait_for_place(heard, read_attributes(turns, "data-start")[-1])
     heard.get_by_text("As a table").click()
     expect(heard.locator("antiphon-turns tbody tr")).to_have_count(2)
 
@@ -161,9 +178,10 @@ def test_what_is_copied_as_subtitles_is_what_the_server_writes(heard, client, tw
     fields = {"model": "whisper", "response_format": "srt"}
     written = client.post(TRANSCRIPTIONS, data=fields, files={"file": two_voices}).text
     heard.get_by_role("button", name="SRT").click()
-    heard.get_by_role("button", name="Copy", exact=True).click()
-    expect(heard.get_by_role("button", name="Copied")).to_be_visible()
-    assert heard.evaluate("navigator.clipboard.readText()") == written
+    with stopped_timers(heard):
+        heard.get_by_role("button", name="Copy", exact=True).click()
+        expect(heard.get_by_role("button", name="Copied")).to_be_visible()
+    assert compute(heard, "navigator.clipboard.readText()") == written
     with heard.expect_download() as download:
         heard.get_by_role("button", name="Download", exact=True).click()
     assert (download.value.suggested_filename, download.value.path().read_text()) == ("talk.srt", written)
@@ -171,7 +189,7 @@ def test_what_is_copied_as_subtitles_is_what_the_server_writes(heard, client, tw
 
 def test_the_text_says_who_speaks(heard):
     heard.get_by_role("button", name="Text", exact=True).click()
-    lines = heard.get_by_label("The transcript as Text").text_content().splitlines()
+    lines = read_text(heard.locator("pre").and_(heard.get_by_label("The transcript as Text"))).splitlines()
     assert [line.partition(": ")[0] for line in lines] == ["SPEAKER_00", "SPEAKER_01"]
 
 
@@ -186,13 +204,15 @@ def test_each_request_is_shown_as_code(heard):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_transcript_has_no_grave_fault_of_accessibility(heard, scheme):
     heard.emulate_media(color_scheme=scheme)
+    heard.get_by_role("button", name="Text", exact=True).click()  # or a second click would fold JSON up again
     heard.get_by_role("button", name="JSON").click()
+    expect(heard.get_by_label("The transcript as JSON")).to_be_visible()
     assert grave_faults(heard) == []
 
 
 def test_a_narrow_screen_shows_all_of_it(heard):
     heard.set_viewport_size({"width": 400, "height": 800})
-    assert heard.evaluate("document.documentElement.scrollWidth") == 400
+    expect(heard.locator("html")).to_have_js_property("scrollWidth", 400)
 
 
 def test_a_text_is_aligned(page, two_voices):
@@ -200,9 +220,8 @@ def test_a_text_is_aligned(page, two_voices):
     page.get_by_label("Audio file").set_input_files(a_file("talk.wav", two_voices))
     page.get_by_role("textbox", name="Text", exact=True).fill(f"{FIRST}\n{SECOND}")
     page.get_by_role("button", name="Align a text").click()
-    expect(page.locator(".word").first).to_be_visible()
-    assert page.locator(".word").all_text_contents() == f"{FIRST} {SECOND}".split()
-    starts = starts_of(page)
+    expect(page.locator(".word")).to_have_text(f"{FIRST} {SECOND}".split())
+    starts = [float(it) for it in starts_of(page)]
     assert starts == sorted(starts)
     assert grave_faults(page) == []
 

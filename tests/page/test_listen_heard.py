@@ -3,6 +3,7 @@
 import pytest
 
 from browser import visit
+from page_waits import compute
 from server_process import running_server
 
 TOLD = """async ([heard]) => {
@@ -44,7 +45,7 @@ def turn(speaker, start, end):
 
 def told(page, segments, words=(), turns=()):
     text = " ".join(segment["text"] for segment in segments)
-    return page.evaluate(TOLD, [{"text": text, "segments": segments, "words": list(words), "turns": list(turns)}])
+    return compute(page, TOLD, [{"text": text, "segments": segments, "words": list(words), "turns": list(turns)}])
 
 
 def test_words_stand_as_in_the_text(page):
@@ -76,4 +77,4 @@ def test_a_word_is_said_in_the_turn_that_it_overlaps_longest_or_in_the_nearest(p
 
 
 def test_to_mark_another_word_of_many_changes_two(page):
-    assert page.evaluate(LONG, [20_000]) == ["w10001", 2]
+    assert compute(page, LONG, [20_000]) == ["w10001", 2]

@@ -5,8 +5,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from conformance_client import eventually
 from conformance_server import CONFIGURATIONS, start_server
 from page_models import models_view
+from page_waits import compute, read_texts, read_until, wait_until_live
 
 MODELS, QUEUED = 20, 5
 IDS = [f"m{index}" for index in range(MODELS)]
@@ -27,7 +29,7 @@ UNMARKED = """(id) => [...document.querySelectorAll(`[data-model="${id}"], [data
 def crowd(tmp_path_factory):
     """Each model with one request that runs and five that wait."""
     folder, models = tmp_path_factory.mktemp("many"), {name: {"slots": 1} for name in IDS}
-    server = start_server(folder, CONFIGURATIONS["default"], slots=1, isolation="thread", models=models)
+    server = start_server(folder, CONFIGURATIONS["unbounded_wait"], slots=1, isolation="thread", models=models)
     held = [server.configured_model(name) for name in IDS]
     for model in held:
         model.checkpoint.hold("run")
@@ -44,6 +46,7 @@ def crowd(tmp_path_factory):
 @pytest.fixture
 def view(browser, crowd):
     with models_view(browser, crowd.process.url) as it:
+        wait_until_live(it.page)  # what may be managed is there, too
         expect(it.page.locator(".waiter")).to_have_count(MODELS * QUEUED)
         yield it
 
@@ -59,15 +62,17 @@ def test_every_model_is_shown_with_its_slot_and_its_queue(view, crowd):
 def test_nothing_is_built_anew_while_only_ages_grow(view):
     view.page.evaluate(WATCH)
     ages = view.page.locator(".age")
-    before = ages.all_text_contents()
+    before = read_texts(ages, MODELS * (1 + QUEUED))
 
     with view.page.expect_response("**/v1/status"):
         view.page.evaluate("dispatchEvent(new Event('online'))")  # the page reads all of it again
-    for age, then in zip(ages.all(), before, strict=True):
-        expect(age).not_to_have_text(then)
+    eventually(
+        lambda: read_texts(ages, len(before)),
+        lambda now: all(age != then for age, then in zip(now, before, strict=True)),
+        f"other ages than {before}",
+    )
 
-    assert len(before) == MODELS * (1 + QUEUED)
-    assert view.page.evaluate("window.built") == []
+    assert compute(view.page, "window.built") == []
 
 
 def test_what_happens_to_one_model_touches_no_other(view, crowd):
@@ -78,10 +83,10 @@ def test_what_happens_to_one_model_touches_no_other(view, crowd):
     last.unload()
     expect(view.waiters(last)).to_have_count(QUEUED + 1)
 
-    assert [view.page.evaluate(UNMARKED, model.id) for model in rest] == [0] * len(rest)
-    assert set(view.page.evaluate("window.built")) == {"queue"}
+    assert [compute(view.page, UNMARKED, model.id) for model in rest] == [0] * len(rest)
+    read_until(view.page, "window.built", lambda it: set(it) == {"queue"}, "a queue that was built anew")
     last.checkpoint.release("run")
     expect(view.card(last)).to_have_attribute("data-state", "unloaded")
     expect(view.card(last).locator(".queued")).to_be_hidden()
     expect(view.page.locator(".waiter")).to_have_count((MODELS - 1) * QUEUED)
-    assert [view.page.evaluate(UNMARKED, model.id) for model in rest] == [0] * len(rest)
+    assert [compute(view.page, UNMARKED, model.id) for model in rest] == [0] * len(rest)

@@ -11,6 +11,7 @@ import pytest
 from antiphon.testing import ControlledCheckpoint
 from browser import visit
 from controlled_server import CLIP, SPEECH
+from page_waits import compute, wait_until_live
 from server_process import HANG_GUARD_S, running_server
 
 KEY = "a-key"
@@ -43,6 +44,7 @@ def page(browser, server):
         dialog = it.get_by_role("dialog", name="Key")
         dialog.get_by_label("API key").fill(KEY)
         dialog.get_by_role("button", name="Use this key").click()
+        wait_until_live(it)
         yield it
 
 
@@ -53,8 +55,8 @@ def run(page, tmp_path):
 
     def it(language, request):
         module, name = ("curl", "asCurl") if language == "curl" else ("python", "asPython")
-        code = page.evaluate(
-            f"async request => (await import('/page/studio/snippets/{module}.js')).{name}(request)", request
+        code = compute(
+            page, f"async request => (await import('/page/studio/snippets/{module}.js')).{name}(request)", request
         )
         assert KEY not in code
         return subprocess.run(

@@ -91,18 +91,82 @@ async def test_a_teardown_that_fails_strands_nobody(stage):
     await asyncio.gather(*(stage.say("hello", name) for name in "ab"))
 
 
-async def test_a_caller_that_leaves_does_not_stop_it(stage):
-    busy, _ = stage.model("a"), stage.model("b")
+async def test_a_caller_that_leaves_withdraws_the_barriers_that_wait(stage):
+    busy, also_busy = stage.model("a"), stage.model("b")
+    await stage.bring("a", "b")
+    with busy.held("run"), also_busy.held("run"):
+        running = [stage.say("hello", "a"), stage.say("hello", "b")]
+        await busy.await_for("run")
+        await also_busy.await_for("run")
+        bulk = await begun(stage.runtime.unload_many())
+        await stage.waiting(1)
+        await left(bulk)
+        assert [status.gate.queue for status in stage.runtime.status()] == [(), ()]
+    await asyncio.gather(*running)
+    await stage.say("later", "a")
+    assert [stage.state(name) for name in "ab"] == [READY] * 2
+    assert [it.events("destroy") for it in (busy, also_busy)] == [[], []]
+
+
+async def test_an_unload_that_was_granted_finishes_although_its_caller_leaves(stage):
+    busy, idle = stage.model("a"), stage.model("b")
     await stage.bring("a", "b")
     with busy.held("run"):
         running = stage.say("hello", "a")
         await busy.await_for("run")
-        bulk = await begun(stage.runtime.unload_many())
-        await left(bulk)
+        with idle.held("destroy"):
+            bulk = await begun(stage.runtime.unload_many())
+            await idle.await_for("destroy")
+            await left(bulk)
+            assert [stage.state(name) for name in "ab"] == [READY, UNLOADING]
+        await idle.await_for("closed")
     await running
-    for name in "ab":
-        await stage.runtime.unload(name)  # behind the bulk's barrier: that one has ended then
-    assert [stage.state(name) for name in "ab"] == [UNLOADED] * 2
+    await stage.runtime.unload("b")  # behind the bulk's lease, which has been released
+    assert [stage.state(name) for name in "ab"] == [READY, UNLOADED]
+
+
+async def test_a_caller_that_leaves_before_any_unload_has_run_leaves_nothing_detached(stage):
+    idle = stage.model("a")
+    await stage.bring("a")
+    bulk = await begun(stage.runtime.unload_many())
+    assert stage.state() is UNLOADING
+    await left(bulk)
+    await idle.await_for("closed")
+    await stage.say("hello", "a")
+
+
+async def test_a_task_that_cannot_be_started_leaves_no_barrier_and_loses_no_pool(stage):
+    """The task of the second model cannot be made: an allocation that fails in the middle of publishing."""
+    checkpoints = [stage.model(name) for name in "abc"]
+    await stage.bring("a", "b", "c")
+    loop, made = asyncio.get_running_loop(), 0
+
+    def factory(loop, work, **options):
+        nonlocal made
+        if work.__qualname__.endswith("_free_in_bulk"):
+            made += 1
+            if made == 3:
+                work.close()
+                raise MemoryError
+        return asyncio.Task(work, loop=loop, **options)
+
+    with checkpoints[0].held("run"):
+        running = stage.say("hello", "a")
+        await checkpoints[0].await_for("run")
+        loop.set_task_factory(factory)
+        with pytest.raises(MemoryError):
+            await stage.runtime.unload_many(["a", "b", "c"])
+        loop.set_task_factory(None)
+        stage.hung = True  # the end of the stage would wait for ever for a lease or a barrier that is left
+        assert [status.gate.queue for status in stage.runtime.status()] == [()] * 3
+        assert stage.runtime.status()[2].gate.leases == ()  # it was granted too, and no task would give it back
+        stage.hung = False
+        await checkpoints[1].await_for("closed")  # it was granted, and its task was there
+    await running
+    for name in "abc":
+        await stage.runtime.load(name)
+    assert [stage.state(name) for name in "abc"] == [READY] * 3
+    assert [len(it.events("load")) for it in checkpoints] == [1, 2, 1]
 
 
 async def test_bulks_of_reversed_selections_end(stage):

@@ -6,7 +6,7 @@ import pytest
 
 from antiphon.runtime.api import Strategy
 from antiphon.service.models import ModelService
-from antiphon.vocabulary.errors import Forbidden, InvalidRequest, ModelNotFound
+from antiphon.vocabulary.errors import Forbidden, ModelNotFound
 from antiphon.vocabulary.spec import Registration
 from antiphon.vocabulary.states import ModelState
 
@@ -72,14 +72,17 @@ async def test_a_model_is_replaced_from_beside_where_that_is_asked_for(stage, se
     assert (await loading).max_parallel_slots == 2
 
 
-async def test_an_unknown_model_is_not_found_and_cannot_be_loaded_without_fields(service, parse):
+async def test_an_unknown_model_is_not_found_by_any_operation_on_it(service, parse):
     with pytest.raises(ModelNotFound):
         await service.unload("nobody", None)
-    with pytest.raises(ModelNotFound) as missing:
+    with pytest.raises(ModelNotFound) as unload:
         service.foresee_unload("nobody", None)
-    with pytest.raises(InvalidRequest, match="family, path and task") as refused:
+    with pytest.raises(ModelNotFound, match="send its family, path and task") as load:
         await service.load("nobody", {}, None)
-    assert (missing.value.param, refused.value.param) == ("model", "id")
+    with pytest.raises(ModelNotFound) as dry_run:
+        await service.foresee_load("nobody", {}, None)
+    assert [it.value.param for it in (unload, load, dry_run)] == ["model", "id", "id"]
+    assert parse.given == []
 
 
 async def test_many_are_unloaded_and_the_unknown_are_told_of(service):

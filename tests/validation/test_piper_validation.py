@@ -18,7 +18,7 @@ from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Mode
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
-PLAN = Plan((2,), (Mode.OFFLINE,), starts=1, warm_waves_at_most_slots=2, reference_starts=1, reference_repeats=1)
+PLAN = Plan((2,), (Mode.OFFLINE,), starts=1, warm_waves_at_most_slots=8, reference_starts=1, reference_repeats=1)
 TEXTS = ("One.", "A second sentence, which is long enough for two threads.")
 
 

@@ -51,7 +51,7 @@ def test_the_server_showed_every_slot_at_work(steady: Evidence) -> None:
 
 def test_memory_is_read_before_after_and_after_each_warm_wave(steady: Evidence) -> None:
     one, two = (count.starts[0].memory for count in steady.modes[0].counts)
-    assert [len(memory.quiet_bytes) for memory in (one, two)] == [1 + 2, 1 + 3]  # the last count has waves of its own
+    assert [len(memory.quiet_bytes) for memory in (one, two)] == [1 + 5, 1 + 6]  # the last count has waves of its own
     assert two.peak_bytes >= max(two.before_bytes, two.after_bytes, *two.quiet_bytes) > 0
 
 

@@ -18,8 +18,9 @@ from av.container import InputContainer
 from numpy.typing import NDArray
 
 from antiphon.audio.blocks import BLOCK_SAMPLES, AudioBlocks, Samples
-from antiphon.audio.containers import MP4, Container, damaged
+from antiphon.audio.containers import ADTS, MP3, MP4, Container, damaged
 from antiphon.audio.convert import BlockConverter
+from antiphon.audio.lengths import Corrections, corrections
 from antiphon.audio.limits import DecodeLimits
 from antiphon.audio.mp4 import check_sample_counts
 from antiphon.audio.samples import presentable
@@ -39,8 +40,11 @@ _SCALES = {np.dtype("u1"): 2.0**7, np.dtype("i2"): 2.0**15, np.dtype("i4"): 2.0*
 
 
 def open_demuxed(body: BinaryIO, container: Container, limits: DecodeLimits) -> AudioBlocks:
-    """Open a container and decode up to its first frame, which fixes rate and channels; raises InvalidRequest."""
-    frames = _frames(body, container)
+    """Open a container and decode up to its first frame, which fixes rate and channels.
+
+    Raises InvalidRequest, and TooLarge before anything is decoded if the container declares more than the limits allow.
+    """
+    frames = _frames(body, container, limits)
     first = next(frames, None)
     if first is None:
         raise damaged(container, "no audio in it can be decoded")
@@ -49,13 +53,14 @@ def open_demuxed(body: BinaryIO, container: Container, limits: DecodeLimits) -> 
     return AudioBlocks(rate, channels, _gathered(_uniform(chain([first], frames), rate, channels, limits)))
 
 
-def _frames(body: BinaryIO, container: Container) -> Iterator[AudioFrame]:
+def _frames(body: BinaryIO, container: Container, limits: DecodeLimits) -> Iterator[AudioFrame]:
     """Decoded frames of the first audio stream. A packet that is damaged is left out, as players do."""
     if container is MP4:
         check_sample_counts(body)
     try:
         with _open(body, container) as opened:
             stream = _audio_stream(opened, container)
+            _check_declared_length(opened, stream, container, limits)
             yield from _decoded(opened, stream, container)
     except (av.FFmpegError, ValueError, OverflowError, OSError) as exc:
         raise damaged(container, "it cannot be decoded") from exc
@@ -83,7 +88,7 @@ def _open(body: BinaryIO, container: Container) -> InputContainer:
         "codec_whitelist": DECODERS.replace(" ", ","),
     }
     return av.open(
-        _Source(body),
+        _Source(body, corrections(body, container)),
         mode="r",
         format=container.demuxer,
         options=options,
@@ -93,14 +98,27 @@ def _open(body: BinaryIO, container: Container) -> InputContainer:
 
 
 class _Source:
-    """A file as FFmpeg reads it: forged sizes lead to places that not every kind of file has, so it ends at its end."""
+    """A file as FFmpeg reads it: with its lengths corrected, and ending at its end.
 
-    def __init__(self, body: BinaryIO) -> None:
+    Forged sizes lead to places that not every kind of file has.
+    """
+
+    def __init__(self, body: BinaryIO, corrected: Corrections) -> None:
         self._body = body
+        self._corrected = corrected
         self._size = body.seek(0, os.SEEK_END)
         body.seek(0)
-        self.read = body.read
         self.tell = body.tell
+
+    def read(self, size: int) -> bytes:
+        """Read on, with the corrections in the place of the file's own bytes."""
+        start = self._body.tell() if self._corrected else 0
+        data = self._body.read(size)
+        for position, correct in self._corrected.items():
+            begin, end = max(position, start), min(position + len(correct), start + len(data))
+            if begin < end:
+                data = data[: begin - start] + correct[begin - position : end - position] + data[end - start :]
+        return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Go there, or to the end."""
@@ -121,6 +139,24 @@ def _audio_stream(opened: InputContainer, container: Container) -> AudioStream:
         raise damaged(container, f"its codec {decoder.name if decoder else ''} is not accepted")
     decoder.thread_count = 1
     return stream
+
+
+def _check_declared_length(
+    opened: InputContainer, stream: AudioStream, container: Container, limits: DecodeLimits
+) -> None:
+    """Refuse a file that declares more audio than there may be; one that declares less is held to what it has.
+
+    MP3 and ADTS declare nothing: what FFmpeg says of them is a guess from the first frames.
+    """
+    if container in (MP3, ADTS):
+        return
+    seconds = 0.0
+    if stream.duration is not None and stream.time_base is not None:
+        seconds = float(stream.duration * stream.time_base)
+    elif opened.duration is not None:
+        seconds = opened.duration / av.time_base
+    decoder = stream.codec_context
+    limits.check_declared(seconds, decoder.sample_rate, decoder.channels)
 
 
 def _uniform(frames: Iterator[AudioFrame], rate: int, channels: int, limits: DecodeLimits) -> Iterator[Samples]:

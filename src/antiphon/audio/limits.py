@@ -44,6 +44,16 @@ class DecodeLimits:
             message = f"the audio has {channels} channels; it must have 1 to {self.max_channels}"
             raise InvalidRequest(message, param=FIELD)
 
+    def check_declared(self, seconds: float, rate: int, channels: int) -> None:
+        """Refuse a file that declares so much audio, before any of it is decoded; raises TooLarge.
+
+        `rate` and `channels` are those of the header, which may know less than the first frame: 0 is "not known".
+        """
+        if seconds > self.max_seconds:
+            limit = f"the limit of {self.max_seconds:g} seconds (max_audio_seconds)"
+            raise TooLarge(f"the audio declares {seconds:.0f} seconds, which is longer than {limit}", param=FIELD)
+        self.check_length(int(seconds * rate), rate, channels)
+
     def check_length(self, frames: int, rate: int, channels: int) -> None:
         """Refuse audio that is too long, or too large once decoded; raises TooLarge."""
         if frames > self.max_seconds * rate:

@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from antiphon.audio.containers import WAV, WAVE64, Container, damaged
+from antiphon.audio.containers import WAVE64, Container, damaged
+from antiphon.audio.lengths import MAX_CHUNKS, is_chunks_to_the_end
 
 PCM, FLOAT, ALAW, MULAW, EXTENSIBLE = 1, 3, 6, 7, 0xFFFE
-MAX_CHUNKS = 4096
-"""More chunks than any program writes before the samples; it bounds the walk over a forged file."""
-
 _FORMAT_BYTES = 40
 _GUID_TAIL = bytes.fromhex("000000001000800000aa00389b71")
 
@@ -64,7 +62,7 @@ def read_layout(body: BinaryIO, container: Container) -> WavLayout:
             data = chunk
         if wav_format is not None and data is not None:
             present = file_size - data.start
-            size = min(data.size, present) if _tells_its_size(body, data, file_size, container) else present
+            size = min(data.size, present) if _tells_its_size(body, data, file_size) else present
             return WavLayout(wav_format, data.start, size)
     raise damaged(container, "it has no samples" if data is None else "it does not say what its samples are")
 
@@ -108,23 +106,21 @@ def _wave64_chunks(body: BinaryIO, file_size: int) -> Iterator[_Chunk]:
         if len(header) < 24:
             return
         size = int.from_bytes(header[16:], "little") - 24
+        if size < 0 and header[:4] == b"data":
+            size = 0  # never filled in
         if size < 0:
             raise damaged(WAVE64, "a chunk is smaller than its own header")
         yield _Chunk(header[:4], position + 24, size)
         position += 24 + size + -size % 8
 
 
-def _tells_its_size(body: BinaryIO, data: _Chunk, file_size: int, container: Container) -> bool:
-    """Whether the size of the data chunk is meant: a writer to a pipe leaves a placeholder, and the file's end counts.
+def _tells_its_size(body: BinaryIO, data: _Chunk, file_size: int) -> bool:
+    """Whether the size of the data chunk is meant: a recorder that never came back to it leaves a placeholder.
 
-    Large placeholders end at the file's end anyway. A size of 0 is meant only when the outer RIFF size agrees with the
-    file, so the header was completed.
+    Placeholders larger than the file end with it anyway. What follows a 0 tells, not the outer size: some recorders
+    fill in only that.
     """
-    if data.size:
-        return True
-    body.seek(4)
-    outer = int.from_bytes(body.read(4), "little")
-    return container is WAV and outer + 8 in (file_size, file_size - 1)
+    return bool(data.size) or is_chunks_to_the_end(body, data.start, file_size, "<4sI")
 
 
 def _read_format(body: BinaryIO, chunk: _Chunk, file_size: int, container: Container) -> WavFormat:

@@ -47,7 +47,7 @@ def validate(
         ),
     ] = None,
     starts: Annotated[int, typer.Option(min=1, help="Fresh starts a count; a listing needs 3.")] = 3,
-    waves: Annotated[int | None, typer.Option(min=1, help="Warm waves a start; by default 3, 10 at the last.")] = None,
+    waves: Annotated[int | None, typer.Option(min=1, help="Warm waves a start; by default 5, 10 at the last.")] = None,
     models_root: Annotated[Path | None, typer.Option("--models-root", help="Where models live.")] = None,
 ) -> None:
     """Compare a model's answers at several slots with those of one slot, byte for byte, and write the evidence.

@@ -6,6 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
+from antiphon.config.json_objects import load_json
 from antiphon.config.wording import shown, shown_path
 from antiphon.vocabulary.errors import ConfigError
 
@@ -49,7 +50,7 @@ def _read_text(path: Path, source: str) -> str:
 def _parse_json(text: str, source: str) -> dict[str, object]:
     try:
         # NaN and Infinity pass here, so that the field that holds one is named when it is validated.
-        value: object = json.loads(text, object_pairs_hook=_without_duplicates)
+        value = load_json(text)
     except json.JSONDecodeError as error:
         raise ConfigError(
             f"{source}: is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
@@ -83,13 +84,3 @@ def _toml_line(text: str, error: BaseException) -> str:
         return ""
     name = _TOML_NAME.match(lines[int(number) - 1])
     return f": {shown(name['name'] or name['table'])}" if name else ""
-
-
-def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Build a JSON object; json itself would let the last of two equal keys win in silence."""
-    built = dict(pairs)
-    if len(built) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {shown(twice)} stands twice in one object")
-    return built

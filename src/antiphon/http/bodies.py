@@ -16,6 +16,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from antiphon.config.json_objects import DuplicateKey, load_json
 from antiphon.runtime.aside import aside
 from antiphon.vocabulary.errors import InvalidRequest, TooLarge, UnsupportedMediaType
 
@@ -75,8 +76,9 @@ async def read_bytes(request: Request, limit_bytes: int) -> bytes:
 
 
 async def read_json(request: Request, model: type[M], limit_bytes: int, *, require_json: bool = False) -> M:
-    """Receive a JSON object as `model`, strictly: no number in a string, no bool as a number, no NaN, no NUL in a text.
+    """Receive a JSON object as `model`, strictly.
 
+    A number must not be in a string nor a bool, a text must not hold NUL, and no object may have a key twice.
     `require_json` refuses a body whose content type is not JSON: a page in a browser can send any other type across
     origins. Raises InvalidRequest (param = dotted name of the first field at fault), UnsupportedMediaType and what
     `chunks` raises.
@@ -105,6 +107,12 @@ def _parsed(raw: bytes, model: type[M]) -> M:
         no_model = place == ("model",) and faults[0]["type"] == "missing"
         raise invalid_request(place, MODEL_WANTED if no_model else faults[0]["msg"]) from exc
     _refuse_unfit(parsed, ())
+    try:
+        load_json(raw)  # only to look at its keys: the parser above keeps the last of two equal ones
+    except DuplicateKey as duplicate:
+        raise invalid_request(duplicate.place, str(duplicate)) from duplicate
+    except (ValueError, RecursionError) as fault:
+        raise invalid_request((), f"is not valid JSON: {fault}") from fault
     return parsed
 
 

@@ -34,3 +34,8 @@ def take_pace(scope: Scope, max_chunk_bytes: int = 0) -> None:
     take: Callable[[int], None] | None = scope.get(PACE)
     if take is not None:
         take(max_chunk_bytes)
+
+
+def counts_chunks(scope: Scope) -> bool:
+    """Whether the listener counts the bytes of each chunk, as `take_pace` asks it to; in process nobody does."""
+    return PACE in scope

@@ -10,6 +10,7 @@ from antiphon.admission.estimates import RunTimes, drain_s, retry_after_s
 from antiphon.admission.gate import Decision, Gate, GateView, Granted, Lease, Refusal, Refused, Waiter
 from antiphon.admission.scheduler import PublicationError, Scheduler
 from antiphon.ports.clock import Clock, Timer
+from antiphon.runtime.owned import AbandonedError
 from antiphon.vocabulary.errors import AntiphonError, InvariantError, ServerBusy, ShuttingDown
 from antiphon.vocabulary.states import Operation
 
@@ -48,6 +49,13 @@ class Claim:
     def give_up(self) -> None:
         """Hold and wait for nothing any more; instead of awaiting it."""
         self._desk.give_up(self._gate, self._waiter, self._take_future())
+
+    def withdraw(self) -> None:
+        """Leave the queue if this claim still waits there: awaiting it then raises AbandonedError.
+
+        A claim that has been granted keeps its lease, whether or not its coroutine has run since.
+        """
+        self._desk.withdraw(self._gate, self._waiter)
 
     def __await__(self) -> Generator[Any, Any, Lease]:
         return self._desk.granted(self._gate, self._waiter, self._take_future()).__await__()
@@ -218,6 +226,15 @@ class LeaseDesk:
             self._deliver(gate, gate.withdraw(waiter, self._clock.now()))
         elif not future.cancelled() and future.exception() is None:
             self.release(future.result())
+
+    def withdraw(self, gate: Gate, waiter: Waiter) -> None:
+        """Take a claim that waits out of its queue; awaiting it raises AbandonedError from now on."""
+        future = self._pending.pop(waiter, None)
+        if future is None:
+            return  # granted, refused or given up already
+        if not future.cancelled():
+            future.set_exception(AbandonedError())
+        self._deliver(gate, gate.withdraw(waiter, self._clock.now()))
 
     def _deliver_all(self, gates: Iterable[Gate], decisions: Iterable[Decision]) -> None:
         """Tell what was decided at several gates: all of it, before anything can fail."""

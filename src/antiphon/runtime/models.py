@@ -23,7 +23,7 @@ from antiphon.runtime.api import (
 )
 from antiphon.runtime.foresight import LoadCall, Planner
 from antiphon.runtime.leases import Claim, LeaseDesk
-from antiphon.runtime.owned import OwnedTasks, Told, all_of, log_unheard
+from antiphon.runtime.owned import AbandonedError, OwnedTasks, Told, all_of, log_unheard
 from antiphon.runtime.pool import Pool
 from antiphon.runtime.registration import Registrar
 from antiphon.runtime.requests import RequestPath
@@ -185,22 +185,31 @@ class ModelRuntime:
     async def unload_many(self, model_ids: Sequence[str] | None = None) -> Unloaded:
         """Free several models, all when None: a barrier on each in one step, each freed as soon as its own is granted.
 
-        Ids that are not known do not fail those that are; what is registered later is not touched.
+        Ids that are not known do not fail those that are; what is registered later is not touched. If the caller is
+        cancelled, or publishing fails part way, barriers that still wait are withdrawn and unloads that were granted
+        finish (order.bulk_cancel).
         """
         chosen, unknown = self._chosen(model_ids)
         claims = self._desk.publish([resident.entry.id for resident in chosen], Operation.BULK_UNLOAD)
         freeing: list[asyncio.Task[None]] = []
+        detached: dict[str, Pool | None] = {}
         told = _told()
-        for resident, claim in zip(chosen, claims, strict=True):
-            try:
-                # What is granted already is out of use here and now, before anyone else can run.
-                detached = self._residents.detach(resident) if claim.lease else None
-            except BaseException:
-                for unused in claims[len(freeing) :]:
-                    unused.give_up()
-                raise
-            freeing.append(self._tasks.start(self._free_in_bulk(resident, claim, detached, told)))
-        await self._tasks.attend(all_of(freeing), told)
+        try:
+            # Tasks before pools: a pool that is detached and has no task to free it would be lost.
+            for resident, claim in zip(chosen, claims, strict=True):
+                freeing.append(self._tasks.start(self._free_in_bulk(resident, claim, detached, told)))
+            # What is granted already goes out of use here and now, before anyone else can run.
+            for resident, claim in zip(chosen, claims, strict=True):
+                if claim.lease:
+                    detached[resident.entry.id] = self._residents.detach(resident)
+            await self._tasks.attend(all_of(freeing), told)
+        except BaseException:
+            # A claim with a task belongs to that task, which finishes the unload if the claim has been granted.
+            for claim in claims[: len(freeing)]:
+                claim.withdraw()
+            for claim in claims[len(freeing) :]:
+                claim.give_up()
+            raise
         return Unloaded(tuple(it.entry.id for it in chosen), unknown)
 
     def refuse(self) -> None:
@@ -218,7 +227,7 @@ class ModelRuntime:
             # A barrier, as any unload: a lease may be out without a task of ours, as that of an open stream is.
             claim = self._desk.acquire(resident.entry.id, Operation.UNLOAD, 0)
             self._barriers.append(claim)
-            self._tasks.start(self._free_in_bulk(resident, claim, None)).add_done_callback(log_unheard)
+            self._tasks.start(self._free_in_bulk(resident, claim, {})).add_done_callback(log_unheard)
         await self._tasks.join()
         if self._killing is not None:
             self._killing.cancel()
@@ -374,10 +383,18 @@ class ModelRuntime:
                     await unused.abandon()
 
     async def _free_in_bulk(
-        self, resident: Resident, claim: Claim, detached: Pool | None, told: Told | None = None
+        self, resident: Resident, claim: Claim, detached: dict[str, Pool | None], told: Told | None = None
     ) -> None:
-        with self._desk.holding(await claim), resident.releasing(told):
-            await self._residents.destroy(resident, detached)
+        """Unload a model under its claim's lease, and free its pool in `detached` if it is there.
+
+        Does nothing if the claim is withdrawn while it waits. `told` is released if the teardown takes too long.
+        """
+        try:
+            lease = await claim
+        except AbandonedError:
+            return
+        with self._desk.holding(lease), resident.releasing(told):
+            await self._residents.destroy(resident, detached.pop(resident.entry.id, None))
             await self._residents.unload(resident)
 
     async def _load_eagerly(self, model_id: str) -> None:

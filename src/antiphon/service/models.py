@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from antiphon.runtime.api import Foresight, MemoryChange, ModelStatus, ModelView, Runtime, Strategy, Unloaded
-from antiphon.vocabulary.errors import Forbidden, InvalidRequest, ModelNotFound
+from antiphon.vocabulary.errors import Forbidden, ModelNotFound
 from antiphon.vocabulary.spec import Registration
 
 
@@ -50,8 +50,8 @@ class ModelService:
     ) -> ModelView:
         """Register a model, or replace its whole registration, and load it.
 
-        Without any field but the id, a registered model is loaded as it is. Raises InvalidRequest for fields that are
-        no registration.
+        Without any field but the id, a registered model is loaded as it is. Raises ModelNotFound if there is no such
+        model to load, and InvalidRequest for fields that are no registration.
         """
         registration = self._registration(model_id, fields)
         if registration is None:
@@ -96,6 +96,6 @@ class ModelService:
         try:
             self._runtime.view(model_id)
         except ModelNotFound as unknown:
-            wanted = "family, path and task are wanted to register it"
-            raise InvalidRequest(f"{unknown.message}; {wanted}", param="id") from unknown
+            hint = "to register it, send its family, path and task"
+            raise ModelNotFound(f"{unknown.message}; {hint}", param="id") from unknown
         return None

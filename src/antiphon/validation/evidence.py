@@ -87,7 +87,8 @@ class InputFact(_Part, frozen=True):
 class Memory(_Part, frozen=True):
     """The proportional set size of the server with all its processes in one start.
 
-    `before_bytes` is with no model loaded, `after_bytes` after the last unload, `quiet_bytes` after each warm wave.
+    `before_bytes` is with no model loaded, `after_bytes` after the last unload. `quiet_bytes` is the part of it
+    that no file backs, after each warm wave: libraries are shared with other programs, and weigh more when those end.
     """
 
     before_bytes: int

@@ -17,7 +17,7 @@ class Plan:
     counts: tuple[int, ...]
     modes: tuple[Mode, ...]
     starts: int = 3
-    warm_waves: int = 3
+    warm_waves: int = 5
     warm_waves_at_most_slots: int = 10
     reference_starts: int = 2
     reference_repeats: int = 2

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from antiphon.validation.during_load import DuringLoad
 from antiphon.validation.errors import NoAnswer
 from antiphon.validation.evidence import CheckName, Memory, Start, Verdict
-from antiphon.validation.memory import PeakWatch
+from antiphon.validation.memory import PeakWatch, unbacked_tree_bytes
 from antiphon.validation.questions import Deck, Question
 from antiphon.validation.reference import is_refusal
 from antiphon.validation.site import Entry, Site, Standing
@@ -86,7 +86,8 @@ class Trial:
             wave, found = self._together(Entry.MODEL, questions)
             answers += found
             troubles += _troubles(wave)
-            self._quiet_bytes.append(self._watch.read())
+            self._watch.read()
+            self._quiet_bytes.append(unbacked_tree_bytes(self._site.pid))
         return Finding(CheckName.WARM, tuple(answers), tuple(troubles))
 
     def _overlap(self) -> Finding:

@@ -16,7 +16,10 @@ LEAK_ALLOWANCE_BYTES = 16 * _MIB
 """What memory may grow by in all mixed waves of a start; or a tenth of what the model takes, where that is more."""
 LEAST_STEP_BYTES = _MIB
 """A wave that adds no more than this is taken to add nothing."""
-_FEWEST_STEPS = 2
+SETTLING_WAVES = 2
+"""So many mixed waves are not judged. Allocators keep what the slots took at the same time, and the most that this can
+be shows only when long inputs meet, which the machine's load decides."""
+_FEWEST_STEPS = 3
 _MOST_SHOWN = 3
 
 
@@ -83,8 +86,8 @@ def unasked(answered: Mapping[str, Sequence[str]], reference: Reference) -> list
 def memory_finding(memories: Sequence[Memory]) -> Finding:
     """Whether memory grows with every wave, in every start: allocators grow too, but in jumps, and not each time.
 
-    The first warm wave asks for the longest input on every slot at once, so that what threads keep for themselves is
-    there before the count begins.
+    The first warm wave asks for the longest input on every slot at once, and the next ones mix inputs, so that what
+    threads keep for themselves is there before the count begins.
     """
     grown = [_steady_growth_bytes(memory) for memory in memories]
     if None in grown or not grown:
@@ -98,8 +101,8 @@ def memory_finding(memories: Sequence[Memory]) -> Finding:
 
 def _steady_growth_bytes(memory: Memory) -> int | None:
     """By how much memory grew over the mixed waves; 0 where one of them added nothing, None where it is unknown."""
-    quiet = memory.quiet_bytes
-    if len(quiet) <= _FEWEST_STEPS or not memory.before_bytes:
+    quiet = memory.quiet_bytes[SETTLING_WAVES:]
+    if len(quiet) <= _FEWEST_STEPS or not memory.before_bytes or not all(quiet):
         return None
     steps = [after - before for before, after in pairwise(quiet)]
     allowed_bytes = max(LEAK_ALLOWANCE_BYTES, (quiet[0] - memory.before_bytes) // 10)

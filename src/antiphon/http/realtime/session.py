@@ -139,9 +139,14 @@ class RealtimeSession:
         if self._settings.detects_turns:
             await self._hear(data)
             return
-        limit = self._service.live_limits(self._settings.order().model).max_body_bytes
+        # No request exists before the commit, so no lease does: what bounds a session's memory is what holds now.
+        limits = self._service.live_limits(self._settings.order().model)
+        if len(data) > limits.max_chunk_bytes:
+            told = f"a message is larger than the limit of {limits.max_chunk_bytes} bytes (live_ingest.max_chunk_bytes)"
+            raise TooLarge(told, param="audio")
         if self._gathered is None:
             self._gathered = Gathered(self._settings.wire)
+        limit = limits.max_body_bytes
         if 0 < limit < self._commits.waiting_bytes + self._gathered.size_bytes + len(data):
             raise TooLarge(f"audio that has no transcript yet may have {limit} bytes (live_ingest)", param="audio")
         self._gathered.add(data)

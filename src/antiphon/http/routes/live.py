@@ -1,12 +1,10 @@
 """`/v1/audio/transcriptions/live`: audio in and its transcript out at once, over HTTP or over a WebSocket."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from fastapi import APIRouter
 from starlette.datastructures import QueryParams
@@ -17,12 +15,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from antiphon.audio.limits import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ
 from antiphon.audio.raw import RawFormat, SampleFormat
+from antiphon.config.json_objects import load_json
 from antiphon.http.access import agreed_subprotocol
 from antiphon.http.bodies import MODEL_WANTED, invalid_request
 from antiphon.http.document import INFERENCE_ERRORS, answered
 from antiphon.http.envelope import close_code, error_body
 from antiphon.http.fields import busy_timeout_ms, choice, integer, run_timeout_ms
-from antiphon.http.live import take_pace
+from antiphon.http.live import counts_chunks, take_pace
 from antiphon.http.live_ingest import live_pieces, whole_chunks
 from antiphon.http.presence import until_left, while_present
 from antiphon.http.routing import post
@@ -65,7 +64,10 @@ def add_live_routes(router: APIRouter, service: TranscriptionService) -> None:
             take_pace(request.scope, limits.max_chunk_bytes)  # this counts the chunks that have come already, too
             return limits
 
-        pieces = live_pieces(_body_of(request), call.raw, bound_limits)
+        hear = _body_of(request)
+        if not counts_chunks(request.scope):  # called in process: each message of the body is one chunk
+            hear = whole_chunks(hear, bound_limits)
+        pieces = live_pieces(hear, call.raw, bound_limits)
         try:
             stream = await while_present(request.scope, service.live(call.order, pieces))
         except BaseException:
@@ -210,7 +212,6 @@ def _messages_of(socket: WebSocket) -> Callable[[], Awaitable[bytes | None]]:
 
 def _is_end(text: str) -> bool:
     try:
-        said: Any = json.loads(text)
+        return load_json(text) == _END
     except (ValueError, RecursionError):
         return False
-    return bool(said == _END)

@@ -13,6 +13,7 @@ from antiphon.http.document import NOT_FOUND, UNSUPPORTED_TYPE, managed
 from antiphon.http.envelope import refusal_json
 from antiphon.http.fields import busy_timeout_ms, called
 from antiphon.http.keys import ManagementDoor
+from antiphon.http.presence import while_connected
 from antiphon.http.routing import get, post
 from antiphon.http.schemas import BulkUnloadAllBody, BulkUnloadBody, LoadBody, UnloadBody, operation
 from antiphon.http.streaming import json_answer
@@ -67,21 +68,24 @@ def add_management_routes(router: APIRouter, service: ModelService, door: Manage
         """Unload several models, each after the earlier work on it."""
         door.admit(request)
         body = await read_json(request, BulkUnloadBody, _BODY_BYTES, require_json=True)
-        return await _unload_many(service, body.model_ids, dry_run=body.dry_run)
+        return await _unload_many(request, service, body.model_ids, dry_run=body.dry_run)
 
     @post(router, "/v1/tasks/unload_all_models", operation(BulkUnloadAllBody, waits=False) | _BULK)
     async def unload_all_models(request: Request) -> Response:
         """Unload every model that is registered now."""
         door.admit(request)
         body = await read_json(request, BulkUnloadAllBody, _BODY_BYTES, require_json=True)
-        return await _unload_many(service, None, dry_run=body.dry_run)
+        return await _unload_many(request, service, None, dry_run=body.dry_run)
 
 
-async def _unload_many(service: ModelService, model_ids: Sequence[str] | None, *, dry_run: bool) -> Response:
+async def _unload_many(
+    request: Request, service: ModelService, model_ids: Sequence[str] | None, *, dry_run: bool
+) -> Response:
     if dry_run:
         foresight, told = service.foresee_unload_many(model_ids)
         return json_answer({**foresight_json(foresight), **_unloaded_json(told)})
-    return json_answer(_unloaded_json(await service.unload_many(model_ids)))
+    # A client that leaves cancels the call, which withdraws the barriers that still wait (order.bulk_cancel).
+    return json_answer(_unloaded_json(await while_connected(request, service.unload_many(model_ids))))
 
 
 def _unloaded_json(told: Unloaded) -> dict[str, object]:

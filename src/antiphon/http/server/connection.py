@@ -57,6 +57,8 @@ class Connection(HttpToolsProtocol):
         self._heard_at = 0.0
         self._running: RequestResponseCycle | None = None
         self._exchange: Exchange | None = None
+        self._stopped_at = 0.0
+        self._is_refused = False  # because it came after the stop, perhaps before `begin_stop` was called
         self._parted_at: float | None = None
 
     @property
@@ -115,14 +117,14 @@ class Connection(HttpToolsProtocol):
 
     def on_chunk_header(self) -> None:
         """A chunk of its body begins."""
-        if self._exchange is not None:
+        if self._exchange is not None and self._receives_running:
             self._exchange.begin_chunk()
 
     def on_body(self, body: bytes) -> None:
         """A piece of its body."""
         self._unframed_bytes = 0
         super().on_body(body)
-        if self._exchange is not None:
+        if self._exchange is not None and self._receives_running:
             self._exchange.count(len(body))
 
     def on_message_complete(self) -> None:
@@ -138,38 +140,55 @@ class Connection(HttpToolsProtocol):
         self.flow.resume_reading()
         if self._owed is not _Owed.BODY:
             self._begun_at = self._now()
-        elif self._keeps_pace():
+        elif self._receives_running and self._exchange is not None and self._exchange.outlives_answer:
             self._linger()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
 
     def begin_stop(self) -> None:
-        """What is under way goes on, and nothing comes after it on this connection; stalls count from now."""
+        """What is under way goes on, and nothing comes after it on this connection; stalls count from now.
+
+        A request whose body has not come whole was not admitted, and cannot be any more. It is refused now, or a body
+        that trickles could hold the stop up. Live audio is the exception: its session ends by itself, with an event.
+        """
         now = self._now()
-        self._heard_at = now
+        self._heard_at = self._stopped_at = now
         self._progress.restart(now)
         if self._running is not None:
             self._running.keep_alive = False
+        # The body of a request that has been refused already, or whose answer has begun, is only read so that its
+        # sender sees the answer. `check` limits that.
+        is_arriving = self._owed is _Owed.BODY and self._receives_running
+        is_admissible = is_arriving and not self._keeps_pace() and not self._is_refused
+        if is_admissible and self._exchange is not None and not self.cycle.response_started:
+            self._exchange.end_body(ShuttingDown())
 
     def end(self) -> None:
         """Nothing comes any more: close where all is sent. A request that has not come whole is none."""
-        if self._parted_at is None and not self.transport.get_write_buffer_size():
+        # asyncio's TLS transport cannot be closed twice, and over TLS a close takes until the peer has agreed.
+        if self._parted_at is None and not self.transport.is_closing() and not self.transport.get_write_buffer_size():
             self.transport.close()
 
     def check(self, now: float) -> None:
         """Let go of a peer that has taken too long over what it owes, is idle for too long, or has left unnoticed."""
         stops = self._traffic.stop.begun.is_set()
-        if self._is_over(now - self._progress.stands_since(now), STALL_S if stops else self._limits.send_timeout_s):
+        is_closing = self.transport.is_closing()
+        stands_s = now - self._progress.stands_since(now, is_closing=is_closing)
+        if self._is_over(stands_s, STALL_S if stops else self._limits.send_timeout_s):
             self.abort()
         elif self._parted_at is not None:
             if now - self._parted_at >= (STALL_S if stops else LINGER_S):
                 self.abort()
-        elif self.answers and (self.flow.read_paused or self._owed is _Owed.HEAD or self._keeps_pace()):
+        elif self.answers and (
+            self.flow.read_paused or self._owed is _Owed.HEAD or self._keeps_pace() or not self._receives_running
+        ):
             self._heard_at = now  # it is not the peer's turn, or not ours to say so
             if self.flow.read_paused and self._progress.peer_has_closed():
                 self.abort()
         elif self._owed is not _Owed.NOTHING and stops:
-            if now - self._heard_at >= STALL_S:
+            # The answer has been sent. What still comes is read for a while so that the peer can see it.
+            owed_since = max(self._begun_at, self._stopped_at)
+            if now - self._heard_at >= STALL_S or now - owed_since >= LINGER_S:
                 self.abort()
         else:
             self._check_limits(now)
@@ -202,6 +221,14 @@ class Connection(HttpToolsProtocol):
         self._exchange.end_body(RequestTimeout("the body of the request stopped arriving"))
         self._parted_at = now
 
+    @property
+    def _receives_running(self) -> bool:
+        """Whether what arrives belongs to the request that runs, and not to one behind it in the pipeline.
+
+        uvicorn reads on in a packet that holds more than one request, so `cycle` may be ahead of `_running`.
+        """
+        return self.cycle is self._running
+
     def _keeps_pace(self) -> bool:
         """Whether the application times the body that arrives."""
         return self._exchange is not None and self._exchange.keeps_pace
@@ -232,6 +259,7 @@ class Connection(HttpToolsProtocol):
         self._running = cycle
         if self._traffic.stop.begun.is_set():
             cycle.keep_alive = False
+            self._is_refused = True
             self._exchange = Exchange(self._traffic.goodbye, cycle, self._traffic.stop.begun)
         else:
             self._exchange = Exchange(app, cycle, self._traffic.stop.begun)  # type: ignore[arg-type]  # two names for an ASGI application
@@ -247,10 +275,11 @@ class Connection(HttpToolsProtocol):
         Where an answer is under way already there is no place for another.
         """
         answers = self.answers
-        if answers and self._owed is _Owed.BODY and self._exchange is not None and self._exchange.keeps_pace:
+        is_body_of_running = self._owed is _Owed.BODY and self._receives_running
+        if answers and is_body_of_running and self._exchange is not None and self._exchange.keeps_pace:
             self._exchange.end_body(error)
             return
-        if answers and (self._owed is not _Owed.BODY or self.cycle.response_started):
+        if answers and (not is_body_of_running or self.cycle.response_started):
             self.abort()
             return
         if self._exchange is not None and answers:

@@ -40,6 +40,11 @@ class Exchange:
         told = {PRESENCE: self._presence, STOPPING: self._stopping, PACE: self._take_pace}
         await self._app({**scope, **told}, self._receive, self._send)
 
+    @property
+    def outlives_answer(self) -> bool:
+        """Whether the client may still send its body when the answer is complete, and is to see that answer."""
+        return self.keeps_pace or isinstance(self._fault, ShuttingDown)
+
     def detach(self) -> None:
         """The client has left: nothing that is sent goes anywhere, and whoever receives or watches is told."""
         self._cycle.disconnected = True
@@ -96,7 +101,7 @@ class Exchange:
         if self._cycle.transport.is_closing():  # uvloop would raise where asyncio drops what is written
             self.detach()
         is_last = message["type"] == "http.response.body" and not message.get("more_body", False)
-        if is_last and self.keeps_pace and self._cycle.more_body:
+        if is_last and self.outlives_answer and self._cycle.more_body:
             self._cycle.keep_alive = True  # uvicorn would close the connection over what the client still sends
         await self._cycle.send(message)  # type: ignore[arg-type]  # two names for ASGI's messages
 

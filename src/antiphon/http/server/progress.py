@@ -29,13 +29,14 @@ class Progress:
         """Let the peer have made progress until now."""
         self._since = now
 
-    def stands_since(self, now: float) -> float:
+    def stands_since(self, now: float, *, is_closing: bool = False) -> float:
         """Since when the peer has taken nothing of what waits to be sent; `now` where nothing waits or it takes some.
 
-        It is as fine as the calls are frequent.
+        A transport that is closing waits for its peer even when its buffer is empty: over TLS, for the peer's own
+        goodbye, which many never send. The result is as fine as the calls are frequent.
         """
         waiting = self._transport.get_write_buffer_size()
-        if not waiting:
+        if not waiting and not is_closing:
             self._since = now
             return now
         info = self._tcp_info()

@@ -147,7 +147,7 @@ class WebSocketConnection(asyncio.Protocol):
         """Let go of a peer that takes nothing, does not answer, or has left unnoticed; ping one that hears nothing."""
         stops = self._traffic.stop.begun.is_set()
         send_limit_s = STALL_S if stops else self._limits.send_timeout_s
-        if 0 < send_limit_s <= now - self._progress.stands_since(now):
+        if 0 < send_limit_s <= now - self._progress.stands_since(now, is_closing=self.transport.is_closing()):
             self.abort()
         elif self._parted_at is not None:
             if now - self._parted_at >= (STALL_S if stops else LINGER_S):

@@ -5,6 +5,7 @@
 
 import { h } from "../base/dom.js";
 import { clockTime } from "../base/format.js";
+import { onOpened } from "../parts/disclosure.js";
 import { drawnWhileShown } from "../parts/drawing.js";
 import { copyButton, field } from "../parts/fields.js";
 import { setText } from "../parts/in_place.js";
@@ -187,10 +188,11 @@ function row(entry) {
       h("span", { class: "journal-text" }, entry.model ? [h("b", {}, entry.model), ": "] : "", text),
     ),
   );
-  details.addEventListener("toggle", () => expand(details, entry), { once: true });
+  onOpened(details, () => expand(details, entry));
   return h("li", { "data-tone": tone, "data-type": entry.type }, details);
 }
 
 function expand(details, entry) {
+  if (details.querySelector("pre")) return; // it has been open before
   details.append(h("pre", { tabIndex: 0 }, JSON.stringify(entry, null, 2)));
 }

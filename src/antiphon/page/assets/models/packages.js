@@ -1,7 +1,7 @@
 /** The model packages: which there are, and installing and removing them. How one is shown is its row's. */
 
 import { callJson } from "../base/api.js";
-import { h } from "../base/dom.js";
+import { fill, h } from "../base/dom.js";
 import { choice, field, Notice } from "../parts/fields.js";
 import { Keyed, setOrHide, setText } from "../parts/in_place.js";
 import { PackageRow } from "./package_row.js";
@@ -24,6 +24,8 @@ export class PackagesPane {
   #task = choice(TASKS);
   #state = choice(STATES);
   #root = h("code", {});
+  /** Hidden until the folder is known, because the dialog to change it starts from the text shown here. */
+  #place = h("p", { class: "models-root", hidden: true });
   #said = h("p", { class: "unseen", role: "status" });
   #nothing = h("p", { class: "empty" });
   #notice = new Notice();
@@ -52,7 +54,7 @@ export class PackagesPane {
     const change = h("button", { type: "button", class: "quiet", onclick: () => this.#changeRoot() }, "Change…");
     const filters = [field("Find a package", this.#search), field("Task", this.#task), field("State", this.#state)];
     return [
-      h("p", { class: "models-root" }, "Packages are installed in ", this.#root, " ", change),
+      fill(this.#place, "Packages are installed in ", this.#root, " ", change),
       h("div", { class: "fields" }, ...filters),
       this.#said,
       this.#notice,
@@ -67,6 +69,7 @@ export class PackagesPane {
       const [packages, root] = await Promise.all([callJson(PACKAGES), callJson(ROOT)]);
       this.#packages = packages;
       setText(this.#root, root.path);
+      this.#place.hidden = false;
     });
   }
 

@@ -2,6 +2,7 @@
 
 import { h } from "../base/dom.js";
 import { keyChanges } from "../base/keys.js";
+import { onOpened } from "../parts/disclosure.js";
 import { copyButton } from "../parts/fields.js";
 import { tabs } from "../parts/tabs.js";
 import { asCurl } from "./snippets/curl.js";
@@ -29,7 +30,7 @@ const LANGUAGES = [
 export class Snippets extends HTMLElement {
   #request = null;
   #codes = LANGUAGES.map(() => h("pre", { tabIndex: 0 }));
-  #details = h("details", { ontoggle: () => this.#write() }, h("summary", {}, "This request as code"));
+  #details = h("details", {}, h("summary", {}, "This request as code"));
   #write = () => {
     if (!this.#request || !this.#details.open) return; // a long text is not written out for nobody
     LANGUAGES.forEach(({ write }, index) => {
@@ -46,6 +47,7 @@ export class Snippets extends HTMLElement {
     });
     this.#details.append(tabs("Language of the code", entries));
     this.append(this.#details);
+    onOpened(this.#details, this.#write);
   }
 
   connectedCallback() {

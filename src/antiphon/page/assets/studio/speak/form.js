@@ -130,8 +130,9 @@ export class SpeakForm extends HTMLElement {
     );
   }
 
-  #submit(event) {
+  async #submit(event) {
     event.preventDefault();
+    await this.#voice.listed(); // otherwise the request could name a voice of the model that was selected before
     this.dispatchEvent(new Event("speak"));
   }
 

@@ -11,6 +11,7 @@ export class VoiceSelect {
   element = h("select");
   #wanted = "";
   #asking = null;
+  #listing = Promise.resolve();
 
   constructor() {
     this.element.append(h("option", { value: "" }, "Default"));
@@ -30,8 +31,21 @@ export class VoiceSelect {
     if (this.element.selectedIndex < 0) this.element.value = "";
   }
 
-  /** Offer the voices of a model; without an answer, none but the default. It tells of it with an `input` event. */
-  async offer(model) {
+  /** Offer the voices of a model, or only the default if they cannot be read. An `input` event follows in both cases. */
+  offer(model) {
+    this.#listing = this.#list(model);
+  }
+
+  /** Wait for the voices of the latest model. Until they are listed, `value` may be a voice of another model. */
+  async listed() {
+    let listing;
+    do {
+      listing = this.#listing;
+      await listing;
+    } while (listing !== this.#listing); // another model was selected in the meantime
+  }
+
+  async #list(model) {
     this.#asking?.abort();
     this.#asking = new AbortController();
     try {
