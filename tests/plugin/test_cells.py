@@ -68,10 +68,10 @@ def test_every_cell_says_what_it_requires():
     assert [cell.id for cell in CELLS.values() if cell.exceeds and not cell.exceeds.endswith(".")] == []
 
 
-def test_every_clause_is_a_sentence_that_is_listed_once():
+def test_every_clause_is_listed_once_and_without_a_full_stop():
     for cell in CELLS.values():
         texts = [clause.text for clause in cell.clauses]
-        assert [text for text in texts if not text.endswith(".")] == []
+        assert [text for text in texts if text.endswith(".")] == []
         assert len(set(texts)) == len(texts), cell.id
 
 
