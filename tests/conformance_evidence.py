@@ -38,6 +38,21 @@ def refusal(call: Pending) -> tuple[int, str | None, str | None]:
     return call.result().status_code, error["code"], error["param"]
 
 
+def loaded(model: Model) -> dict[str, object]:
+    """The whole answer to a call that has loaded the model."""
+    return {"id": model.id, "loaded": True}
+
+
+def assert_unloaded(model: Model, call: Pending, *, freed: bool = True) -> None:
+    """Assert the whole answer to an unload; `freed` says whether there was anything in memory to be measured."""
+    answer = call.ok()
+    memory = answer.pop("memory")
+    assert answer == {"id": model.id, "loaded": False}
+    assert (memory is not None) is freed
+    if freed:
+        assert set(memory) == {"before_bytes", "after_bytes", "returned_bytes"}
+
+
 def wait_that_ends(claim: Callable[[int], Pending]) -> None:
     """Have a claim wait and be refused once its time is over; `claim` makes it, given its bound in milliseconds.
 

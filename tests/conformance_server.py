@@ -124,6 +124,10 @@ class Model:
         """What `GET /v1/models` says of the model."""
         return self._server.client.call("GET", f"/v1/models/{self.id}").json()
 
+    def registration(self) -> dict[str, object]:
+        """What the model is registered as, whole."""
+        return self._server.client.call("GET", f"/v1/ui/models/{self.id}").json()
+
     def status(self) -> dict[str, object]:
         """What `GET /v1/status` says of the model."""
         models = self._server.status()["models"]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from conformance_client import eventually
-from conformance_evidence import answers, first, last, refusal, said
+from conformance_evidence import answers, assert_unloaded, first, last, loaded, refusal, said
 from conformance_plugin import cell
 from conformance_server import LOAD, TASK_RUN
 from conformance_situations import cold_model, fill, frozen, last_of_load, loading
@@ -44,7 +44,7 @@ def test_ops_loading_register(server, slots):
         queue = ["infer", "load", "infer"]
         comes_to(model, standing("loading", slots=slots, leases=["infer"] * slots, queue=queue))
 
-    assert register.ok()["loaded"] is True
+    assert register.ok() == loaded(model)
     assert said(calls) == [("v1", text) for text in texts]
     assert said([later]) == [("v2", "later")]
     assert last(model.checkpoint, "ran") < first(model.checkpoint, "destroy")
@@ -58,7 +58,7 @@ def test_ops_loading_unload(server, slots):
         queue = ["infer", "unload"]
         comes_to(model, standing("loading", slots=slots, leases=["infer"] * slots, queue=queue))
 
-    assert unload.ok()["loaded"] is False
+    assert_unloaded(model, unload)
     assert said(calls) == [("v1", text) for text in texts]
     assert last(model.checkpoint, "ran") < first(model.checkpoint, "destroy")
     assert seen(model) == standing("unloaded", slots=slots)

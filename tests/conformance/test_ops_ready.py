@@ -1,6 +1,6 @@
 """The cells `ops.ready.*`: what meets a model that is ready."""
 
-from conformance_evidence import answers, first, last, refusal, said
+from conformance_evidence import answers, assert_unloaded, first, last, loaded, refusal, said
 from conformance_plugin import cell
 from conformance_situations import fill
 from conformance_standing import comes_to, seen, standing
@@ -34,7 +34,7 @@ def test_ops_ready_register(server, slots):
         comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=queue))
 
     assert said(calls) == [("v1", text) for text in texts]
-    assert register.ok()["loaded"] is True
+    assert register.ok() == loaded(model)
     assert last(model.checkpoint, "ran") < min(first(model.checkpoint, "destroy"), first(replacement, "load"))
     if slots > 1:  # one slot needs no probe
         assert first(replacement, "open") < first(model.checkpoint, "destroy")
@@ -47,8 +47,10 @@ def test_ops_ready_register_that_is_refused(server, slots):
     model = server.new_model()
     replacement = model.replacement("v2")
     replacement.fail("inspect", "ConfigError")
-    assert refusal(model.register(path=str(replacement.path), mode="streaming"))[0] == 400
+    before = model.listed(), model.registration()
+    assert refusal(model.register(path=str(replacement.path), mode="streaming")) == (400, None, "path")
     assert seen(model) == standing("ready", slots=slots)
+    assert (model.listed(), model.registration()) == before
     assert said([model.infer("as before")]) == [("v1", "as before")]
     assert len(model.checkpoint.events("load")) == 1
     assert replacement.events() == model.checkpoint.events("destroy") == []
@@ -64,7 +66,7 @@ def test_ops_ready_unload(server, slots):
         comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=queue))
 
     assert said(calls) == [("v1", text) for text in texts]
-    assert unload.ok()["loaded"] is False
+    assert_unloaded(model, unload)
     assert last(model.checkpoint, "ran") < first(model.checkpoint, "destroy")
     assert last(model.checkpoint, "session_closed") < first(model.checkpoint, "closed")
     assert len(model.checkpoint.events("session_closed")) == slots
@@ -133,6 +135,6 @@ def test_ops_ready_status(server, slots):
         comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=queue))
         assert model.listed() in server.client.call("GET", "/v1/models").json()["data"]
 
-    assert unload.ok()["loaded"] is False
+    assert_unloaded(model, unload)
     assert said(calls) == [("v1", text) for text in [*texts, "behind"]]
     assert seen(model) == standing("ready", slots=slots)

@@ -3,7 +3,7 @@
 import pytest
 
 from conformance_binding import ASKED, KINDS, ask, assert_bound, rebindable
-from conformance_evidence import first, last, refusal, said
+from conformance_evidence import assert_unloaded, first, last, loaded, refusal, said
 from conformance_plugin import cell
 from conformance_situations import fill, last_of_load, reconfiguring
 from conformance_standing import CAPACITY, comes_to, seen, standing
@@ -24,7 +24,7 @@ def test_ops_reconfiguring_inference(server, slots):
         committed = standing("reconfiguring", slots=slots, leases=["load"], queue=["infer"], mode="streaming")
         comes_to(model, committed)
 
-    assert (register.ok()["loaded"], said([request])) == (True, [("v2", "early")])
+    assert (register.ok(), said([request])) == (loaded(model), [("v2", "early")])
     assert last(replacement, last_of_load(slots)) < first(replacement, "prepare")
     assert len(replacement.events("load")) == 1
     assert seen(model) == standing("ready", slots=slots, mode="streaming")
@@ -40,7 +40,7 @@ def test_ops_reconfiguring_inference_is_bound_to_the_new_configuration(server, s
         requests = ask(model, kind)
         comes_to(model, standing("reconfiguring", slots=slots, leases=["load"], queue=["infer"] * len(ASKED)))
 
-    assert register.ok() == {"id": model.id, "loaded": True}
+    assert register.ok() == loaded(model)
     assert_bound(requests, replacement, new=True)
     assert model.checkpoint.events("run") == []
     comes_to(model, standing("ready", slots=slots))
@@ -74,7 +74,7 @@ def test_ops_reconfiguring_register(server, slots):
         later.append(model.register(path=str(final.path), mode="streaming"))
         comes_to(model, standing("reconfiguring", slots=slots, leases=["load"], queue=["load", "load"]))
 
-    assert [call.ok()["loaded"] for call in (register, *later)] == [True] * 3
+    assert [call.ok() for call in (register, *later)] == [loaded(model)] * 3
     built = last_of_load(slots)
     assert last(replacement, built) < first(third, "load") <= last(third, built) < first(final, "load")
     assert last(replacement, "closed") < first(final, "load")
@@ -88,7 +88,8 @@ def test_ops_reconfiguring_unload(server, slots):
         unload = model.unload()
         comes_to(model, standing("reconfiguring", slots=slots, leases=["load"], queue=["unload"]))
 
-    assert (register.ok()["loaded"], unload.ok()["loaded"]) == (True, False)
+    assert register.ok() == loaded(model)
+    assert_unloaded(model, unload)
     assert last(replacement, last_of_load(slots)) < first(replacement, "destroy")
     assert len(replacement.events("session_closed")) == slots
     assert len(replacement.events("closed")) == 1
@@ -104,7 +105,8 @@ def test_ops_reconfiguring_bulk_unload(server, slots):
         comes_to(other, standing("unloaded", slots=slots))
         assert seen(model) == standing("reconfiguring", slots=slots, leases=["load"], queue=["bulk_unload"])
 
-    assert (register.ok()["loaded"], bulk.ok()) == (True, {"unloaded": [model.id, other.id], "not_found": []})
+    assert register.ok() == loaded(model)
+    assert bulk.ok() == {"unloaded": [model.id, other.id], "not_found": []}
     assert last(other.checkpoint, "closed") < first(replacement, "destroy")
     assert seen(model) == standing("unloaded", slots=slots)
 
@@ -125,30 +127,50 @@ def test_ops_reconfiguring_evict(fresh_server, slots):
             assert seen(model) == undisturbed
         assert len(said(working)) == slots
 
-    assert register.ok()["loaded"] is True
+    assert register.ok() == loaded(model)
     assert len(replacement.events("load")) == 1
     assert seen(model) == standing("ready", slots=slots)
 
 
+def metadata(model):
+    """All that describes the model: what it is registered as, and what the listing says of that."""
+    listed = model.listed()
+    described = ("family", "task", "mode", "slots", "aliases", "voices", "languages")
+    return {**model.registration(), **{name: listed[name] for name in described}}
+
+
 @cell("ops.reconfiguring.status")
 def test_ops_reconfiguring_status(server, slots):
-    model, resized = server.new_model(), slots % 4 + 1
+    model, resized = server.unregistered_model(aliases=[f"{slots} old"], busy_timeout_ms=1234), slots % 4 + 1
+    model.checkpoint.set("voices", "anna")
+    model.register().ok()
     replacement = model.replacement("v2")
+    replacement.set("voices", "bert")
+    replacement.set("languages", "de")
+    changed = {"path": str(replacement.path), "slots": resized, "mode": "streaming", "busy_timeout_ms": 4321}
+    changed |= {"aliases": [f"{slots} new"], "default_voice_preset": "narrator"}
+    changed |= {"voice_presets": {"narrator": {"voice": "bert"}}}
+    old_metadata = metadata(model)
+    new_metadata = {**old_metadata, **changed, "voices": ["bert", "narrator"], "languages": ["de"]}
     probe = "open" if resized > 1 else None
     old = {"slots": slots, "leases": ["load"]}
     with model.checkpoint.held("destroy"), replacement.held("open"):
-        register = model.register(path=str(replacement.path), slots=resized, mode="streaming")
+        register = model.register(**changed)
         if probe:  # the old pool is published until it is retired
             replacement.wait_for(probe)
             comes_to(model, standing("reconfiguring", capacity=CAPACITY, **old))
+            assert metadata(model) == old_metadata
             replacement.release("open")
         model.checkpoint.wait_for("destroy")
         comes_to(model, standing("reconfiguring", **old))
+        assert metadata(model) == old_metadata
         replacement.hold(last_of_load(resized))
         model.checkpoint.release("destroy")
         replacement.wait_for(last_of_load(resized))
         comes_to(model, standing("reconfiguring", slots=resized, leases=["load"], mode="streaming"))
+        assert metadata(model) == new_metadata
         replacement.release(last_of_load(resized))
 
-    assert register.ok()["loaded"] is True
+    assert register.ok() == loaded(model)
     assert seen(model) == standing("ready", slots=resized, mode="streaming")
+    assert metadata(model) == new_metadata

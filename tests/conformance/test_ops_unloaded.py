@@ -1,6 +1,6 @@
 """The cells `ops.unloaded.*`: what meets a registered model that is not loaded."""
 
-from conformance_evidence import first, last, refusal, said
+from conformance_evidence import assert_unloaded, first, last, loaded, refusal, said
 from conformance_plugin import cell
 from conformance_situations import cold_model, last_of_load, occupied_cold
 from conformance_standing import comes_to, seen, standing
@@ -24,7 +24,7 @@ def test_ops_unloaded_inference(server, slots):
 def test_ops_unloaded_register(server, slots):
     model = cold_model(server)
     replacement = model.replacement("v2")
-    assert refusal(model.register(path=str(replacement.path), task="sing"))[::2] == (400, "task")
+    assert refusal(model.register(path=str(replacement.path), task="sing")) == (400, None, "task")
     assert seen(model) == standing("unloaded", slots=slots)
 
     with replacement.held(last_of_load(slots)):
@@ -34,7 +34,7 @@ def test_ops_unloaded_register(server, slots):
         alone = standing("loading", slots=slots, leases=["load"], queue=["infer"], mode="streaming")
         comes_to(model, alone)
 
-    assert (register.ok()["loaded"], said([request])) == (True, [("v2", "behind")])
+    assert (register.ok(), said([request])) == (loaded(model), [("v2", "behind")])
     assert last(replacement, last_of_load(slots)) < first(replacement, "prepare")
     assert len(replacement.events("load")) == 1
     assert model.checkpoint.events() == []
@@ -48,7 +48,8 @@ def test_ops_unloaded_unload(server, slots):
         comes_to(model, standing("loading", slots=slots, leases=["load"], queue=["unload"]))
 
     assert refusal(register) == (400, None, "slots")
-    assert [unload.ok()["loaded"], model.unload().ok()["loaded"]] == [False, False]
+    for call in (unload, model.unload()):
+        assert_unloaded(model, call, freed=False)
     assert model.checkpoint.events() == []
     assert seen(model) == standing("unloaded", slots=slots)
 

@@ -1,6 +1,6 @@
 """The cells `ops.unloading.*`: what meets a model whose teardown is not over."""
 
-from conformance_evidence import first, last, said
+from conformance_evidence import assert_unloaded, first, last, loaded, said
 from conformance_plugin import cell
 from conformance_situations import fill, unloading
 from conformance_standing import comes_to, seen, standing
@@ -12,7 +12,8 @@ def test_ops_unloading_inference(server, slots):
         request = model.infer("later")
         comes_to(model, standing("unloading", slots=slots, leases=["unload"], queue=["infer"]))
 
-    assert (unload.ok()["loaded"], said([request])) == (False, [("v1", "later")])
+    assert_unloaded(model, unload)
+    assert said([request]) == [("v1", "later")]
     assert first(model.checkpoint, "closed") < last(model.checkpoint, "load") < first(model.checkpoint, "run")
     assert seen(model) == standing("ready", slots=slots)
 
@@ -24,7 +25,8 @@ def test_ops_unloading_register(server, slots):
         register = model.register(path=str(replacement.path))
         comes_to(model, standing("unloading", slots=slots, leases=["unload"], queue=["load"]))
 
-    assert (unload.ok()["loaded"], register.ok()["loaded"]) == (False, True)
+    assert_unloaded(model, unload)
+    assert register.ok() == loaded(model)
     assert first(model.checkpoint, "closed") < first(replacement, "load")
     assert seen(model) == standing("ready", slots=slots)
     assert said([model.infer("new")]) == [("v2", "new")]
@@ -36,7 +38,8 @@ def test_ops_unloading_unload(server, slots):
         later = model.unload()
         comes_to(model, standing("unloading", slots=slots, leases=["unload"], queue=["unload"]))
 
-    assert (earlier.ok()["loaded"], later.ok()["loaded"]) == (False, False)
+    assert_unloaded(model, earlier)
+    assert_unloaded(model, later, freed=False)
     assert len(model.checkpoint.events("destroy")) == slots + 1  # each session and the weights, once
     assert seen(model) == standing("unloaded", slots=slots)
 
@@ -50,7 +53,7 @@ def test_ops_unloading_bulk_unload(server, slots):
         comes_to(other, standing("unloaded", slots=slots))
 
     assert bulk.ok() == {"unloaded": [model.id, other.id], "not_found": []}
-    assert unload.ok()["loaded"] is False
+    assert_unloaded(model, unload)
     assert last(other.checkpoint, "closed") < last(model.checkpoint, "closed")
     assert seen(model) == standing("unloaded", slots=slots)
 
@@ -70,7 +73,7 @@ def test_ops_unloading_evict(fresh_server, slots):
             assert seen(third) == standing("ready", slots=slots, leases=["infer"] * slots)
         assert seen(model) == standing("unloading", slots=slots, leases=["unload"])
 
-    assert unload.ok()["loaded"] is False
+    assert_unloaded(model, unload)
     assert len(said(busy)) == slots
     assert len(model.checkpoint.events("destroy")) == slots + 1
     assert seen(model) == standing("unloaded", slots=slots)
@@ -83,5 +86,5 @@ def test_ops_unloading_status(server, slots):
         assert seen(model) == standing("unloading", slots=slots, leases=["unload"])
         assert model.checkpoint.events("closed") == []  # the weights are still there
 
-    unload.ok()
+    assert_unloaded(model, unload)
     assert seen(model) == standing("unloaded", slots=slots)

@@ -3,7 +3,7 @@
 import pytest
 
 from conformance_binding import ASKED, KINDS, ask, assert_bound, rebindable
-from conformance_evidence import first, last, steps, wait_that_ends
+from conformance_evidence import assert_unloaded, first, last, loaded, refusal, steps, wait_that_ends
 from conformance_plugin import cell
 from conformance_server import answer_of, most_of_the_memory
 from conformance_situations import cold_model, occupy
@@ -24,8 +24,34 @@ def test_phase_queued(server, slots):
         assert steps(model.checkpoint, "prepare")[slots:] == []  # no session is its own
     for call in earlier:
         assert answer_of(call).revision == "v1"
-    manager.ok()
+    assert manager.ok() == loaded(model)
     assert answer_of(queued).revision == "v2"  # it was bound to nothing while it waited
+    assert seen(model) == standing("ready", slots=slots)
+
+
+@cell("phase.queued")
+def test_phase_queued_in_the_order_of_arrival(server, slots):
+    model = server.new_model()
+    texts = [f"queued {number}" for number in range(3)]
+    with model.checkpoint.held("run"):
+        earlier = occupy(model, slots)
+        queued = []
+        for number, text in enumerate(texts, start=1):
+            queued.append(model.infer(text))
+            model.wait_queue(*["infer"] * number)
+        for text in [*(f"earlier {number}" for number in range(1, slots)), *texts]:
+            model.checkpoint.hold("run", text)
+    # One slot comes free, again and again, and each time it is the next one's.
+    for number, text in enumerate(texts, start=1):
+        model.checkpoint.wait_for("run", text=text)
+        left = ["infer"] * (len(texts) - number)
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=left))
+        assert model.runs()[slots:] == texts[:number]
+        assert model.checkpoint.events("prepare", text)[0].session == model.checkpoint.events("run", text)[0].session
+        model.checkpoint.release("run", text)
+    model.unhold()
+    for call in (*earlier, *queued):
+        call.ok()
     assert seen(model) == standing("ready", slots=slots)
 
 
@@ -44,7 +70,7 @@ def test_phase_queued_is_bound_to_no_configuration(server, slots, kind):
         assert len(model.checkpoint.events("prepare")) == slots
 
     assert {answer_of(call).revision for call in earlier} == {"v1"}
-    assert manager.ok() == {"id": model.id, "loaded": True}
+    assert manager.ok() == loaded(model)
     assert_bound(queued, replacement, new=True)
     comes_to(model, standing("ready", slots=slots))
 
@@ -145,7 +171,7 @@ def test_phase_executing(server, slots, step):
         assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["load"])
     answers = [answer_of(call) for call in calls]
     assert {(it.revision, it.session) for it in answers} == {("v1", session) for session in sessions}
-    assert manager.ok()["loaded"] is True
+    assert manager.ok() == loaded(model)
     assert last(model.checkpoint, "ran") < first(model.checkpoint, "destroy")
     assert answer_of(model.infer("after")).revision == "v2"
     assert seen(model) == standing("ready", slots=slots)
@@ -160,11 +186,10 @@ def test_phase_executing_is_never_interrupted_by_a_busy_timeout(server, slots):
             model.checkpoint.wait_for("run", text=f"own {number}")
         barrier = model.unload()
         model.wait_queue("unload")
-        refused = model.infer("too late", busy_timeout_ms=20).result()  # so much time has passed
-        assert refused.status_code == 503
+        assert refusal(model.infer("too late", busy_timeout_ms=20)) == (503, "server_busy", None)
         assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["unload"])
     assert [answer_of(call).text for call in running] == [f"own {number}" for number in range(slots)]
-    barrier.ok()
+    assert_unloaded(model, barrier)
     assert seen(model) == standing("unloaded", slots=slots)
 
 
@@ -204,7 +229,7 @@ def test_phase_deferred(server, slots):
 
     assert [it["type"] for it in deltas] == ["task.delta"] * len(deltas)
     assert done["type"] == "task.done"
-    assert manager.ok()["loaded"] is False
+    assert_unloaded(model, manager)
     order = steps(model.checkpoint, "ran", "reset", "destroy")
     assert order[:3] == ["ran", "reset", "destroy"]  # the manager had the model once the session was fit again
     assert seen(model) == standing("unloaded", slots=slots)
@@ -223,7 +248,7 @@ def test_phase_deferred_batch(server, slots):
     events = list(batch.events())
     assert [it["type"] for it in events] == ["task.batch.result", "task.batch.result", "task.batch.done"]
     assert [it["index"] for it in events[:-1]] == [0, 1]
-    assert manager.ok()["loaded"] is False
+    assert_unloaded(model, manager)
     assert steps(model.checkpoint, "ran", "destroy")[:3] == ["ran", "ran", "destroy"]
     assert seen(model) == standing("unloaded", slots=slots)
 
@@ -248,7 +273,7 @@ def test_phase_deferred_ends_with_a_failure(server, slots, kind):
     model.unhold()
 
     assert list(call.events())[-1]["type"] == "error"
-    assert manager.ok()["loaded"] is False  # the one lease came back, once
+    assert_unloaded(model, manager)  # the one lease came back, once
     assert seen(model) == standing("unloaded", slots=slots)
     for failing in model.checkpoint.path.glob("*.fail*"):
         failing.unlink()
@@ -268,7 +293,7 @@ def test_phase_deferred_ends_when_it_is_dropped_unstarted(server, slots, kind):
         call.cut(reset=True)  # there was no byte of an answer
         at_work = standing("ready", slots=slots, leases=["infer"], queue=["unload"])
         assert seen(model) == at_work  # the engine is
-    assert manager.ok()["loaded"] is False
+    assert_unloaded(model, manager)
     assert seen(model) == standing("unloaded", slots=slots)
     assert answer_of(model.infer("next")).text == "next"
 

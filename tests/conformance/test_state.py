@@ -2,18 +2,40 @@
 
 import pytest
 
-from conformance_evidence import steps
+from conformance_evidence import error_of, first, last, nothing_left_open, refusal, steps
 from conformance_plugin import cell
 from conformance_server import LOAD, answer_of
-from conformance_situations import occupy
-from conformance_standing import CAPACITY, last_error, seen, standing
+from conformance_situations import cold_model, last_of_load, occupy
+from conformance_standing import CAPACITY, comes_to, seen, standing
+
+DESCRIBED = {
+    "busy_timeout_ms": 1234,
+    "pinned": True,
+    "session_options": {"capacity": 4},
+    "voice_presets": {"narrator": {"voice": "anna"}},
+}
+"""Fields of a registration that `standing` does not look at."""
 
 
 @cell("state.unloaded")
 def test_state_unloaded(server, slots):
-    model = server.new_model(loaded=False)
-    entry = model.listed()
-    assert (entry["family"], entry["task"], entry["mode"]) == ("controlled", "tts", "offline")  # the metadata is there
+    model = server.unregistered_model(aliases=[f"{slots} names"], **DESCRIBED)
+    model.checkpoint.set("voices", "anna")
+    model.checkpoint.set("languages", "en de")
+    model.register().ok()
+    loaded = model.listed()
+    registered = model.registration()
+    model.unload().ok()
+
+    unloaded = {"loaded": False, "max_parallel_slots": None}
+    assert model.listed() == {**loaded, **unloaded}  # all of the metadata is there
+    assert (loaded["aliases"], loaded["voices"], loaded["languages"]) == (
+        [f"{slots} names"],
+        ["anna", "narrator"],
+        ["en", "de"],
+    )
+    assert model.registration() == registered
+    assert registered.items() >= DESCRIBED.items()
     assert seen(model) == standing("unloaded", slots=slots)
     assert len(steps(model.checkpoint, "loaded")) == len(steps(model.checkpoint, "closed")) == 1  # the weights are not
     assert len(steps(model.checkpoint, "open", "clone")) == len(steps(model.checkpoint, "session_closed")) == slots
@@ -40,18 +62,45 @@ def test_state_unloaded_outlives_a_refused_replacement(server, slots):
     model = server.new_model(loaded=False)
     before = model.listed()
 
+    registered = model.registration()
+    smaller = model.replacement("v2")
+    smaller.set("capacity", str(slots))
+
     refused = [
-        model.register(task="song").result(),
-        model.register(path="/nowhere").result(),
-        model.register(family="unheard of").result(),
-        model.register(slots=CAPACITY + 1).result(),
+        model.register(task="song"),
+        model.register(path="/nowhere"),
+        model.register(family="unheard of"),
+        model.register(slots=CAPACITY + 1, mode="streaming"),
+        model.register(slots=slots + 1, mode="streaming", path=str(smaller.path)),
     ]
 
-    assert [answer.status_code for answer in refused] == [400] * 4
+    assert [refusal(call) for call in refused] == [
+        (400, None, param) for param in ("task", "path", "family", "slots", "slots")
+    ]
     assert seen(model) == standing("unloaded", slots=slots)
-    assert model.listed() == before
+    assert (model.listed(), model.registration()) == (before, registered)
+    nothing_left_open(smaller)
     assert answer_of(model.infer("as it was")).revision == "v1"
     assert seen(model) == standing("ready", slots=slots)
+
+
+def begin(operation, server, model):
+    """Begin a load of a model that is not loaded: by a request, as it is registered, or by a registration of it."""
+    match operation:
+        case "request":
+            return model.infer("cold")
+        case "load":
+            return server.client.start("POST", LOAD, json={"id": model.id})
+        case _:
+            return model.register()
+
+
+def subject(operation, server):
+    """A model to `begin` with: one whose id is known and that is not loaded, or else one with a new id."""
+    return server.unregistered_model() if operation == "new id" else cold_model(server)
+
+
+BEGINNINGS = ["request", "load", "known id", "new id"]
 
 
 @cell("state.loading")
@@ -76,31 +125,46 @@ def test_state_loading(server, slots):
 
 
 @cell("state.loading")
-def test_state_loading_for_a_registration(server, slots):
-    model = server.unregistered_model()
-    with model.checkpoint.held("open"):
-        registration = model.register()
-        model.checkpoint.wait_for("open")
-        assert seen(model) == standing("loading", slots=slots, leases=["load"])
-    assert registration.ok()["loaded"] is True
+@pytest.mark.parametrize("step", ["load", "open", "clone"])
+@pytest.mark.parametrize("operation", BEGINNINGS)
+def test_state_loading_on_behalf_of(server, slots, operation, step):
+    """Whoever began the load holds the lease that it runs under, and no step of it can be seen."""
+    model = subject(operation, server)
+    if step == "clone" and slots == 1:
+        step = "open"
+    leases = ["infer" if operation == "request" else "load"]
+    with model.checkpoint.held(step):
+        call = begin(operation, server, model)
+        model.checkpoint.wait_for(step)
+        assert seen(model) == standing("loading", slots=slots, leases=leases)
+
+    if operation == "request":
+        assert answer_of(call).text == "cold"
+    else:
+        assert call.ok() == {"id": model.id, "loaded": True}
     assert seen(model) == standing("ready", slots=slots)
+    served = ["prepare", "run", "ran"] if operation == "request" else []
+    assert steps(model.checkpoint) == ["load", "loaded", "open", *["clone"] * (slots - 1), *served]
 
 
 @cell("state.loading")
 @pytest.mark.parametrize("step", ["load", "open", "clone"])
-def test_state_loading_ends_unloaded_after_a_failure(server, slots, step):
+@pytest.mark.parametrize("operation", BEGINNINGS)
+def test_state_loading_ends_unloaded_after_a_failure(server, slots, operation, step):
+    model = subject(operation, server)
     if step == "clone" and slots == 1:
         step = "open"
-    model = server.new_model(loaded=False)
     model.checkpoint.fail(step)
     if slots > 2 and step == "clone":
         model.checkpoint.fail(step, "2 RuntimeError")  # a part of the pool is there
 
-    failed = model.infer("badly").result()
+    failed = begin(operation, server, model)
 
-    assert (failed.status_code, failed.json()["error"]["code"]) == (500, "load_failed")
-    assert seen(model) == standing("unloaded", slots=slots, last_error=last_error(model))
-    assert len(steps(model.checkpoint, "loaded")) == len(steps(model.checkpoint, "closed"))
+    assert refusal(failed) == (500, "load_failed", None)
+    message = error_of(failed)["message"]
+    assert seen(model) == standing("unloaded", slots=slots, last_error=message)
+    nothing_left_open(model.checkpoint)
+    assert steps(model.checkpoint, "prepare", "run") == []
     model.checkpoint.unset(f"{step}.fail")
     assert answer_of(model.infer("well")).text == "well"
     assert seen(model) == standing("ready", slots=slots)
@@ -136,6 +200,33 @@ def test_state_ready(server, slots):
     assert unload.ok()["loaded"] is False
     order = steps(model.checkpoint, "ran", "destroy")
     assert order == ["ran"] * (slots + 1) + ["destroy"] * (slots + 1)  # the sessions, then the weights
+
+
+@cell("state.ready")
+@pytest.mark.parametrize("operation", ["unload", "register"])
+def test_state_ready_until_the_last_lease_is_back(server, slots, operation):
+    model = server.new_model()
+    replacement = model.replacement("v2")
+    for number in range(slots):
+        model.checkpoint.hold("run", f"earlier {number}")
+    calls = occupy(model, slots)
+    manager = model.unload() if operation == "unload" else model.register(path=str(replacement.path))
+    queue = ["unload" if operation == "unload" else "load"]
+    for busy in range(slots, 0, -1):  # the lease of the highest slot comes back first
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * busy, queue=queue))
+        assert steps(model.checkpoint, "destroy") == replacement.events() == []
+        model.checkpoint.release("run", text_in_slot(model, busy - 1))
+
+    assert {answer_of(call).revision for call in calls} == {"v1"}
+    assert manager.ok()["loaded"] is (operation == "register")
+    assert last(model.checkpoint, "ran") < first(model.checkpoint, "destroy")
+    assert seen(model) == standing("ready" if operation == "register" else "unloaded", slots=slots)
+
+
+def text_in_slot(model, slot):
+    """The request that runs in a slot: slots get their sessions in the order in which these are opened."""
+    sessions = [event.session for event in model.checkpoint.events() if event.step in {"open", "clone"}]
+    return next(event.request for event in model.checkpoint.events("run") if event.session == sessions[slot])
 
 
 @cell("state.ready")
@@ -185,19 +276,63 @@ def test_state_reconfiguring(server, slots):
 
 
 @cell("state.reconfiguring")
-def test_state_reconfiguring_commits_the_whole_metadata_before_it_loads(server, slots):
+def test_state_reconfiguring_in_the_order_of_the_queue(server, slots):
     model = server.new_model()
-    model.checkpoint.hold("open")  # the replacement's: another mode over the same folder
-    opened = len(steps(model.checkpoint, "open"))
-    manager = model.register(mode="streaming", slots=1, busy_timeout_ms=1234)
-    model.checkpoint.wait_for("open", opened + 1)
+    replacement = model.replacement("v2")
+    with model.checkpoint.held("run"):
+        earlier = occupy(model, slots)
+        before = model.infer("before")
+        model.wait_queue("infer")
+        manager = model.register(path=str(replacement.path))
+        model.wait_queue("infer", "load")
+        behind = model.infer("behind")
+        queue = ["infer", "load", "infer"]
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=queue))
+        replacement.hold(last_of_load(slots))
+    replacement.wait_for(last_of_load(slots))
+    comes_to(model, standing("reconfiguring", slots=slots, leases=["load"], queue=["infer"]))
+    replacement.release(last_of_load(slots))
 
-    assert seen(model) == standing("reconfiguring", slots=1, leases=["load"], mode="streaming")
-    assert len(steps(model.checkpoint, "closed")) == 1
+    assert {answer_of(call).revision for call in (*earlier, before)} == {"v1"}
+    assert manager.ok() == {"id": model.id, "loaded": True}
+    assert answer_of(behind).revision == "v2"
+    assert seen(model) == standing("ready", slots=slots)
 
-    model.checkpoint.release("open")
-    assert manager.ok()["loaded"] is True
-    assert seen(model) == standing("ready", slots=1, mode="streaming")
+
+@cell("state.reconfiguring")
+def test_state_reconfiguring_commits_the_whole_metadata_before_it_loads(server, slots):
+    model = server.unregistered_model(aliases=[f"{slots} old names"], **{**DESCRIBED, "pinned": False})
+    model.checkpoint.set("voices", "anna")
+    model.register().ok()
+    old = model.listed(), model.registration()
+    replacement = model.replacement("v2")
+    replacement.set("voices", "bert")
+    changed = {
+        "path": str(replacement.path),
+        "mode": "streaming",
+        "busy_timeout_ms": 4321,
+        "pinned": True,
+        "voice_presets": {"narrator": {"voice": "bert"}},
+        "aliases": [f"{slots} new names"],
+    }
+    with model.checkpoint.held("destroy"), replacement.held(last_of_load(slots)):
+        manager = model.register(**changed)
+        model.checkpoint.wait_for("destroy")  # the old pool goes first
+        comes_to(model, standing("reconfiguring", slots=slots, leases=["load"]))
+        unloaded = {"loaded": False, "max_parallel_slots": None}
+        assert (model.listed(), model.registration()) == ({**old[0], **unloaded}, old[1])
+        model.checkpoint.release("destroy")
+        replacement.wait_for(last_of_load(slots))
+        assert seen(model) == standing("reconfiguring", slots=slots, leases=["load"], mode="streaming")
+        committed = model.listed(), model.registration()
+        assert len(steps(model.checkpoint, "closed")) == 1
+
+    assert committed[1].items() >= changed.items()
+    assert (committed[0]["aliases"], committed[0]["voices"]) == (changed["aliases"], ["bert", "narrator"])
+    assert manager.ok() == {"id": model.id, "loaded": True}
+    assert seen(model) == standing("ready", slots=slots, mode="streaming")
+    assert model.listed() == {**committed[0], "loaded": True, "max_parallel_slots": CAPACITY}
+    assert model.registration() == committed[1]
 
 
 @cell("state.reconfiguring")
@@ -205,11 +340,13 @@ def test_state_reconfiguring_that_fails_before_the_commit_leaves_the_old_state(s
     model = server.new_model()
     replacement = model.replacement("v2")
     replacement.set("capacity", str(slots))
+    before = model.listed(), model.registration()
 
-    refused = model.register(path=str(replacement.path), slots=slots + 1).result()
+    refused = model.register(path=str(replacement.path), slots=slots + 1, mode="streaming")
 
-    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "slots")
+    assert refusal(refused) == (400, None, "slots")
     assert seen(model) == standing("ready", slots=slots)
+    assert (model.listed(), model.registration()) == before
     assert steps(model.checkpoint, "destroy") == []
     assert answer_of(model.infer("old")).revision == "v1"
     assert len(replacement.events("loaded")) == len(replacement.events("closed"))
@@ -221,11 +358,15 @@ def test_state_reconfiguring_that_fails_after_the_commit_leaves_the_new_metadata
     replacement = model.replacement("v2")
     replacement.fail("load")
 
-    failed = model.register(path=str(replacement.path), slots=1, mode="streaming").result()
+    changed = {"path": str(replacement.path), "slots": 1, "mode": "streaming", "busy_timeout_ms": 4321}
+    failed = model.register(**changed)
 
-    assert (failed.status_code, failed.json()["error"]["code"]) == (500, "load_failed")
-    assert seen(model) == standing("unloaded", slots=1, mode="streaming", last_error=last_error(model))
+    assert refusal(failed) == (500, "load_failed", None)
+    message = error_of(failed)["message"]
+    assert seen(model) == standing("unloaded", slots=1, mode="streaming", last_error=message)
+    assert model.registration().items() >= changed.items()
     assert len(steps(model.checkpoint, "closed")) == 1  # the old weights have gone
+    nothing_left_open(replacement)
     replacement.unset("load.fail")
     assert answer_of(model.infer("retry")).revision == "v2"
     assert seen(model) == standing("ready", slots=1, mode="streaming")
