@@ -3,6 +3,7 @@
 import base64
 import json
 import signal
+from contextlib import suppress
 from socket import SHUT_RDWR
 
 import openai
@@ -11,6 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from conformance_client import eventually
 from controlled_server import controlled_server
+from listener_stop import begin_stop
 from server_process import HANG_GUARD_S
 from websocket_clients import PATIENCE, connect
 
@@ -18,6 +20,7 @@ FIFTH = bytes(2 * 4800)
 """A fifth of a second of silence as it is sent: two utterances of the engine, less what a resampler keeps."""
 
 TRANSCRIPTION = "conversation.item.input_audio_transcription"
+_VAD = {"type": "server_vad"}
 LIMITS = {"idle_timeout_ms": 300, "max_body_bytes": 50_000, "max_chunk_bytes": 100_000}
 
 
@@ -460,10 +463,50 @@ def test_at_the_stop_what_was_committed_is_transcribed_yet(tmp_path):
         session.expect("session.created")
         session.set(turn_detection=None)
         with server.steered("run.hold", "", "asr") as checkpoint:
+            for _ in range(3):  # each is a run of its own, after the one before
+                session.append()
+                session.say("input_audio_buffer.commit")
+                session.until("conversation.item.done")
+            checkpoint.wait_for("run")
+            begin_stop(server.process)
             session.append()
             session.say("input_audio_buffer.commit")
-            checkpoint.wait_for("run")
-            server.process.process.send_signal(signal.SIGTERM)
+            late = session.until("error")
         heard = session.until("error")
-        assert f"{TRANSCRIPTION}.completed" in kinds(heard)
+        assert late[-1]["error"]["code"] == "shutting_down"
+        assert kinds([*late, *heard]).count(f"{TRANSCRIPTION}.completed") == 3
+        assert f"{TRANSCRIPTION}.failed" not in kinds([*late, *heard])
+        assert heard[-1]["error"]["code"] == "shutting_down"
         assert session.close_code() == 1001
+
+
+def test_at_the_stop_a_live_stream_ends_and_earlier_commits_are_transcribed(tmp_path):
+    with controlled_server(tmp_path, parallel=True) as server, connect(address(server)) as socket:
+        checkpoint = server.checkpoints["asr"]
+        checkpoint.set("live.echo")
+        session = Session(socket)
+        session.expect("session.created")
+        session.set(turn_detection=None, transcription={"prompt": "held"})
+        with checkpoint.held("run", "held"):
+            session.append()
+            session.say("input_audio_buffer.commit")
+            checkpoint.wait_for("run", text="held")
+            listening = {"input": {"turn_detection": _VAD, "transcription": {"prompt": "live"}}}
+            session.say("session.update", session={"type": "transcription", "audio": listening})
+            session.append()
+            session.until(f"{TRANSCRIPTION}.completed")  # of the first turn that was heard live
+            begin_stop(server.process)
+            assert speak_on(session)["error"]["code"] == "shutting_down"  # no stream begins any more
+        heard = session.until(f"{TRANSCRIPTION}.completed")
+        assert heard[-1]["transcript"] == "asr|s1|held"
+        assert session.close_code() == 1001
+
+
+def speak_on(session):
+    """Send audio until there is an error."""
+    heard = {"type": ""}
+    while heard["type"] != "error":
+        session.append(bytes(2))
+        with suppress(TimeoutError):
+            heard = json.loads(session.socket.recv(0))
+    return heard

@@ -75,6 +75,20 @@ async def test_what_is_no_event_ends_its_connection_with_an_error(served, data):
     assert error["text"].isprintable()
 
 
+KEYS_TWICE = {
+    "of the line": b'{"type": "ping", "type": "describe"}\n',
+    "of its data": b'{"type": "ping", "data": {"text": "a", "text": "b"}}\n',
+    "of the data beside it": raw_event("ping", data_length=22) + b'{"text": 1, "text": 2}',
+}
+
+
+@pytest.mark.parametrize("data", KEYS_TWICE.values(), ids=KEYS_TWICE)
+async def test_a_key_that_appears_twice_ends_its_connection_with_an_error(served, data):
+    async with served.client() as client:
+        await client.send_bytes(data)
+        assert "appears more than once" in (await refused(client))["text"]
+
+
 TOO_LARGE = {
     "line": b'{"type": "' + b"x" * 200_000,
     "data": raw_event("ping", data_length=10**9),

@@ -472,6 +472,7 @@ async def test_callers_are_released_from_a_teardown_in_a_thread_that_cannot_be_k
     assert elapsed(stage, begun) == 2
     (status,) = stage.runtime.status()
     assert (status.view.state, len(status.gate.leases)) == (ModelState.UNLOADING, 1)
+    assert [what for _, what, _ in stage.faults] == ["unload"]
     held.set()
     await stage.settled()
     assert stage.state() is ModelState.UNLOADED

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import io
+import threading
 from contextlib import suppress
 from functools import partial
 
@@ -10,8 +11,10 @@ import pytest
 
 from antiphon.audio.decode import DecodeLimits
 from antiphon.ports.codec import AudioFormat
+from antiphon.runtime.codecs import ThreadCodec
 from antiphon.vocabulary.errors import InvalidRequest, ServerBusy, TooLarge
 from codec_stage import CODECS, wav
+from server_process import HANG_GUARD_S
 
 MIB = 1024 * 1024
 
@@ -132,6 +135,36 @@ async def test_uploads_together_share_one_budget(codec):
     assert [type(it).__name__ for it in outcomes] == ["Pcm"] * 4 + ["ServerBusy"]
     del outcomes
     assert await codec.settled() == 0
+
+
+class HeldBody(io.BytesIO):
+    """A WAV file whose second block of samples is held back."""
+
+    def __init__(self, frames: int) -> None:
+        super().__init__(wav(frames).getvalue())
+        self.reached = threading.Event()
+        self.go_on = threading.Event()
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() > 128 * 1024:
+            self.reached.set()
+            assert self.go_on.wait(HANG_GUARD_S)
+        return super().read(size)
+
+
+async def test_an_upload_that_is_being_decoded_keeps_no_small_one_out_for_what_it_may_need_later():
+    codec = ThreadCodec(DecodeLimits(max_seconds=60), MIB, threads=2)
+    body = HeldBody(140_000)  # half of the budget, in two blocks
+    held = asyncio.ensure_future(codec.decode(body))
+    try:
+        while not body.reached.is_set():  # noqa: ASYNC110 (a thread sets it)
+            await asyncio.sleep(0)
+        small = [await codec.decode(wav(1_000)) for _ in range(50)]
+    finally:
+        body.go_on.set()
+    assert (await held).frames == 140_000
+    assert sum(it.frames for it in small) == 50_000
+    await codec.terminate()
 
 
 async def test_a_budget_of_zero_has_no_bound(make_codec):

@@ -23,6 +23,9 @@ from antiphon.vocabulary.errors import InvalidRequest, TooLarge, UnsupportedMedi
 MAX_MESSAGE_CHARS = 300
 """A validator's message may quote its input; more than this of it is cut."""
 
+MAX_PARAM_CHARS = 200
+"""A dotted name may be made of keys that the client made up; more than this of it is cut."""
+
 MODEL_WANTED = "the id of a model is wanted; GET /v1/models lists them"
 """What is said of a request that names no model."""
 
@@ -103,17 +106,24 @@ def _parsed(raw: bytes, model: type[M]) -> M:
         if faults[0]["type"] == "json_invalid":
             with suppress(ValueError, RecursionError):
                 _refuse_unfit(json.loads(raw), ())  # half of a surrogate pair is all that this parser takes besides
+        else:
+            _refuse_duplicates(raw)  # first, since another fault may be that of the wrong one of two values
         place = _place_of(faults[0], raw)
         no_model = place == ("model",) and faults[0]["type"] == "missing"
         raise invalid_request(place, MODEL_WANTED if no_model else faults[0]["msg"]) from exc
+    _refuse_duplicates(raw)
     _refuse_unfit(parsed, ())
+    return parsed
+
+
+def _refuse_duplicates(raw: bytes) -> None:
+    """Refuse JSON in which an object has a key twice: pydantic's parser silently keeps the last one."""
     try:
-        load_json(raw)  # only to look at its keys: the parser above keeps the last of two equal ones
+        load_json(raw)
     except DuplicateKey as duplicate:
         raise invalid_request(duplicate.place, str(duplicate)) from duplicate
     except (ValueError, RecursionError) as fault:
         raise invalid_request((), f"is not valid JSON: {fault}") from fault
-    return parsed
 
 
 def media_type(headers: Headers) -> str:
@@ -130,7 +140,7 @@ def is_json(content_type: str) -> bool:
 
 def invalid_request(place: JsonPath, said: str) -> InvalidRequest:
     """Turn a validator's finding at this place into an error: `param` its dotted name, the message one short line."""
-    param = ".".join(str(part) for part in place) or None
+    param = ".".join(str(part) for part in place)[:MAX_PARAM_CHARS] or None
     line = " ".join(said.removeprefix("Value error, ").split())[:MAX_MESSAGE_CHARS]
     return InvalidRequest(f"{param or 'the body'}: {line[:1].lower()}{line[1:]}", param=param)
 

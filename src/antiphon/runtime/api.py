@@ -55,7 +55,8 @@ class Inference:
     Handed over as `audio` instead, it lives no longer than it takes to have it converted, however long the engine works
     on it after that. `busy_timeout_ms` None takes the configured bound, 0 asks for none; `run_timeout_ms` likewise, for
     the engine's time without progress. `live` is audio that is still being spoken, for a stream: pieces of one rate and
-    number of channels, taken as the engine wants them. What it raises ends the stream; close it after that.
+    number of channels, taken as the engine wants them. What it raises ends the stream; close it after that. If it
+    `continues` something that was accepted before the server began to stop, it is still admitted during the drain.
     """
 
     model_id: str
@@ -66,6 +67,7 @@ class Inference:
     run_timeout_ms: int | None = None
     live: AsyncIterator[Pcm] | None = None
     audio: Handover | None = None
+    continues: bool = False
 
 
 @dataclass(frozen=True, slots=True)

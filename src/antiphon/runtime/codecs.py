@@ -15,7 +15,12 @@ from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import ServerBusy
 
 _STEP_BYTES = 1024 * 1024
-"""How much a decode asks the budget for at a time; what it did not need goes back at its end."""
+"""How much a decoding thread takes from the budget ahead of its need at most, since asking means waiting for the loop.
+What it did not need goes back at its end."""
+
+_AHEAD_SHARE = 16
+"""Of what is left, no more than this part is taken ahead: near the limit, what one upload may need later must not keep
+out another that needs it now."""
 
 
 class ThreadCodec:
@@ -116,15 +121,15 @@ class Budget:
         self._limit_bytes = limit_bytes
         self._taken_bytes = 0
 
-    def take(self, needed_bytes: int) -> int:
-        """Give an upload what it needs, and a whole step where there is one; the size given.
+    def take(self, needed_bytes: int, ahead_bytes: int = 0) -> int:
+        """Charge an upload for what it needs now, and for up to so much ahead if there is plenty; the size charged.
 
         Raises ServerBusy while others are in its way; one that would not fit alone was refused by its limits.
         """
         left_bytes = self._limit_bytes - self._taken_bytes if self._limit_bytes else math.inf
         if needed_bytes > left_bytes:
             raise ServerBusy("too much audio waits already (max_pending_audio_mb)")
-        size_bytes = int(min(max(needed_bytes, _STEP_BYTES), left_bytes))
+        size_bytes = needed_bytes + int(min(ahead_bytes, (left_bytes - needed_bytes) / _AHEAD_SHARE))
         self._taken_bytes += size_bytes
         return size_bytes
 
@@ -170,7 +175,7 @@ class Share:
 
     def _take(self, needed_bytes: int, answer: "Future[None]") -> None:
         try:
-            self._held_bytes += self._budget.take(needed_bytes)
+            self._held_bytes += self._budget.take(needed_bytes, _STEP_BYTES)
         except ServerBusy as refusal:
             answer.set_exception(refusal)
         else:

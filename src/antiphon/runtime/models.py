@@ -58,6 +58,7 @@ class ModelRuntime:
         self._requests = RequestPath(ports, self._residents, self._desk, self._tasks, self._underway)
         self._planner = Planner(ports, self._residents, self._desk, self._registrar)
         self._closing = False
+        self._closed = False  # the last barriers are in the queues, and nothing may come behind them
         self._barriers: list[Claim] = []
         self._killing: Timer | None = None
 
@@ -223,6 +224,7 @@ class ModelRuntime:
         That has no bound of its own: `cut` ends what can be ended.
         """
         self.refuse()
+        self._closed = True
         for resident in self._residents:
             # A barrier, as any unload: a lease may be out without a task of ours, as that of an open stream is.
             claim = self._desk.acquire(resident.entry.id, Operation.UNLOAD, 0)
@@ -273,6 +275,11 @@ class ModelRuntime:
         if self._closing:
             raise ShuttingDown
 
+    def _require_draining(self) -> None:
+        """Raise ShuttingDown if even work that was accepted before the stop cannot be admitted any more."""
+        if self._closed or self._underway.is_cut:
+            raise ShuttingDown
+
     def _chosen(self, model_ids: Sequence[str] | None) -> tuple[list[Resident], tuple[str, ...]]:
         """The models that a bulk operation means, each once and in order, and the ids that are unknown."""
         self._require_open()
@@ -298,7 +305,11 @@ class ModelRuntime:
         return effective_timeout_s(seconds(busy_timeout_ms), model_s, self._ports.busy_timeout_ms / 1000)
 
     async def _admitted(self, work: Inference | BatchInference) -> Admission:
-        resident, asked = self._find(work.model_id), self._ports.clock.now()
+        if isinstance(work, Inference) and work.continues:
+            self._require_draining()
+        else:
+            self._require_open()
+        resident, asked = self._residents.find(work.model_id), self._ports.clock.now()
         self._ports.observer.asked(resident.entry.id)
         lease = await self._claim(resident, Operation.INFER, work.busy_timeout_ms)
         admission = Admission(resident, lease, asked)
@@ -375,7 +386,7 @@ class ModelRuntime:
                     await self._registrar.replace(resident, lease, registration, capability)
 
             try:
-                self._require_open()  # once it closes, nothing may be loaded behind its barriers
+                self._require_draining()  # a stop lets managers finish, but nothing may be loaded behind its barriers
                 claim = self._claim(resident, Operation.LOAD, busy_timeout_ms)
                 return await self._act(resident, claim, swap, told)
             finally:

@@ -210,10 +210,10 @@ class Residents:
         If it takes longer and cannot be killed, `told` is released, and with a `resident` everyone who waits for it.
         """
 
-        def release(fault: Callable[[], AntiphonError]) -> None:
+        def release(what: str, fault: Callable[[], AntiphonError]) -> None:
             tell(told, fault)
             if resident is not None:
-                self.failed(resident.entry, "load", fault())
+                self.failed(resident.entry, what, fault())
                 resident.release_waiters(fault)
 
         limits = self._ports.engine_limits

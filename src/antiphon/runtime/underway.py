@@ -65,6 +65,11 @@ class Underway:
                 raise ShuttingDown from fault
             raise
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether all of it has been told to end."""
+        return self._is_cut
+
     def require_uncut(self) -> None:
         """Raise AbandonedError where nothing is to begin any more."""
         if self._is_cut:

@@ -174,7 +174,7 @@ class LifecycleLimits:
     the pool that is replaced, cost nothing of it.
 
     An engine in a process is killed when the time is up, and the load raises LoadFailed. A thread cannot be killed:
-    the load goes on, and `release` is called once with the error for those who wait for it.
+    the load goes on, and `release` is called once: with "load" or "unload", and the error for those who wait for it.
 
     Units: seconds, 0 for no limit.
     """
@@ -184,7 +184,7 @@ class LifecycleLimits:
         clock: Clock,
         load_s: float,
         teardown_s: float,
-        release: Callable[[Callable[[], AntiphonError]], None],
+        release: Callable[[str, Callable[[], AntiphonError]], None],
     ) -> None:
         self.now = clock.now
         self._clock = clock
@@ -227,12 +227,12 @@ class LifecycleLimits:
         self._is_overdue = True
         host.kill()
         if not host.killable:
-            self._release(self._too_slow)
+            self._release("load", self._too_slow)
 
     def _stop_teardown(self, host: SlotHost) -> None:
         host.kill()
         if not host.killable:
-            self._release(self._too_slow_to_free)
+            self._release("unload", self._too_slow_to_free)
 
     def _too_slow(self) -> LoadFailed:
         return LoadFailed(f"the model did not load within {self._load_s * 1000:g} ms (load_timeout_ms)")

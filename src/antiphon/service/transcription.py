@@ -120,10 +120,21 @@ class TranscriptionService:
         self._runtime = runtime
         self._codec = codec
 
-    async def transcribe(self, order: TranscriptionOrder, body: BinaryIO, render: Callable[[Transcript], T]) -> T:
-        """Decode, then transcribe. No slot is held while a file is decoded; one is held until `render` has returned."""
+    async def transcribe(
+        self,
+        order: TranscriptionOrder,
+        body: BinaryIO,
+        render: Callable[[Transcript], T],
+        *,
+        continues: bool = False,
+    ) -> T:
+        """Decode, then transcribe. No slot is held while a file is decoded; one is held until `render` has returned.
+
+        `continues` is as in `Inference`.
+        """
         order = self.resolved(order)
         inference, duration_s = await self._uploaded(order, body, Interface.OFFLINE)
+        inference = replace(inference, continues=continues)
 
         async def finish(result: TaskResult, timing: Timing) -> T:
             task = self._runtime.view(order.model).registration.spec.task  # under the lease that the result came under
@@ -155,7 +166,9 @@ class TranscriptionService:
             return render(SpokenTranscript(heard, told, duration_s, _together(spent, timing)))
 
         bind, bounds = partial(_bind_diarizer, order.seed), (order.busy_timeout_ms, order.run_timeout_ms)
-        asked = Inference(diarizer, TaskRequest(), bind, Interface.OFFLINE, *bounds, audio=Handover(audio))
+        asked = Inference(
+            diarizer, TaskRequest(), bind, Interface.OFFLINE, *bounds, audio=Handover(audio), continues=True
+        )
         del audio, first  # only the second run has it now, for no longer than it needs it
         with _about_the_diarizer():
             return await self._runtime.run(asked, finish)

@@ -109,7 +109,10 @@ class Commits:
 async def _transcribed(service: TranscriptionService, commit: _Commit) -> list[Event]:
     commit.audio.body.seek(0)
     try:
-        text = await service.transcribe(commit.order, commit.audio.body, lambda it: it.result.text or "")
+        # It was accepted when it was committed, and a session takes no commit once the server stops.
+        text = await service.transcribe(
+            commit.order, commit.audio.body, lambda it: it.result.text or "", continues=True
+        )
     except AntiphonError as error:
         return [failed(commit.item_id, error)]
     pieces = [delta(commit.item_id, text)] if text else []

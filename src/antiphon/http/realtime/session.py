@@ -153,6 +153,7 @@ class RealtimeSession:
 
     async def _hear(self, data: bytes) -> None:
         if self._hearing is None:
+            self._require_running()
             hearing = Hearing(self._settings, self._conversation, self._heard_ms, self._tell)
             self._hearing = hearing
             self._listening = self._tasks.create_task(self._listen(hearing))
@@ -165,6 +166,8 @@ class RealtimeSession:
         except (RequestTimeout, TooLarge) as error:
             await self._tell(error_event(error))
         except AntiphonError as error:
+            if isinstance(error, ShuttingDown) and self._is_stopping:
+                return  # to end the session now would cancel its commits; `_heed_stop` says so once they are done
             await self._tell(error_event(error))
             raise _Over(close_code(error)) from error
         finally:
@@ -177,6 +180,7 @@ class RealtimeSession:
             self._hearing = self._listening = None
 
     async def _commit(self) -> None:
+        self._require_running()
         if self._settings.detects_turns:
             hearing = self._hearing
             if hearing is None:
@@ -218,8 +222,17 @@ class RealtimeSession:
             self._hearing.end()
             await asyncio.wait((self._listening,))
 
+    @property
+    def _is_stopping(self) -> bool:
+        return stopping(self._socket.scope).is_set()
+
+    def _require_running(self) -> None:
+        """Raise ShuttingDown if nothing new may begin."""
+        if self._is_stopping:
+            raise ShuttingDown
+
     async def _heed_stop(self) -> None:
-        """What was committed is transcribed yet; a live stream has no end that could be waited for."""
+        """End the session once what was committed is transcribed; a live stream has no end that could be waited for."""
         await stopping(self._socket.scope).wait()
         if self._hearing is not None and self._listening is not None:
             self._hearing.end(ShuttingDown())

@@ -15,7 +15,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from antiphon.audio.limits import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ
 from antiphon.audio.raw import RawFormat, SampleFormat
-from antiphon.config.json_objects import load_json
+from antiphon.config.json_objects import DuplicateKey, load_json
 from antiphon.http.access import agreed_subprotocol
 from antiphon.http.bodies import MODEL_WANTED, invalid_request
 from antiphon.http.document import INFERENCE_ERRORS, answered
@@ -213,5 +213,7 @@ def _messages_of(socket: WebSocket) -> Callable[[], Awaitable[bytes | None]]:
 def _is_end(text: str) -> bool:
     try:
         return load_json(text) == _END
+    except DuplicateKey as duplicate:
+        raise invalid_request(duplicate.place, str(duplicate)) from duplicate
     except (ValueError, RecursionError):
         return False

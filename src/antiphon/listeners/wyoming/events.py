@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 from wyoming.event import Event
 
+from antiphon.config.json_objects import DuplicateKey, load_json
 from antiphon.vocabulary.errors import InvalidRequest, TooLarge
 
 MAX_LINE_BYTES = 64 * 1024
@@ -45,16 +46,26 @@ async def read_event(reader: asyncio.StreamReader, on_begun: Callable[[], None])
     try:
         first = await reader.readexactly(1)
         on_begun()
-        line = _LINE.decode(first + (b"" if first == b"\n" else await reader.readuntil(b"\n")))
+        line = _decode(_LINE, first + (b"" if first == b"\n" else await reader.readuntil(b"\n")))
         data = line.data or {}
         if size := _length(line.data_length, MAX_DATA_BYTES, "data_length"):
-            data |= _DATA.decode(await reader.readexactly(size))
+            beside: dict[str, object] = _decode(_DATA, await reader.readexactly(size))
+            data |= beside
     except asyncio.LimitOverrunError as error:
         raise TooLarge(f"the line of an event is longer than {MAX_LINE_BYTES} bytes") from error
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except DuplicateKey as error:
+        raise InvalidRequest(f"this is no event: {str(error)[:200]}", param=str(error.place[-1])[:200]) from error
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise InvalidRequest(f"this is no event: {str(error)[:200]}") from error
     size = _length(line.payload_length, MAX_PAYLOAD_BYTES, "payload_length")
     return Event(line.type, data, await reader.readexactly(size) if size else None)
+
+
+def _decode(decoder: msgspec.json.Decoder[T], raw: bytes) -> T:
+    """Read JSON; msgspec's own decoder keeps the last of two equal keys."""
+    decoded = decoder.decode(raw)
+    load_json(raw)
+    return decoded
 
 
 def text_of(event: Event, name: str) -> str:
