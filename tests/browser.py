@@ -8,7 +8,12 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 
-from server_process import HANG_GUARD_S
+PAGE_GUARD_S = 120.0
+"""No step of a page takes this long unless it hangs.
+
+To open a view with a hundred waiting requests takes half of it where the browser, the server and the tests share one
+busy core. Units: seconds.
+"""
 
 EXPECTED_NOISE = ("Failed to load resource: ",)
 """What the browser says by itself of answers that are no 200; the page's own handling of them is what is tested."""
@@ -28,7 +33,7 @@ def chromium(*flags: str) -> Iterator[Browser]:
     assert program, "chromium is missing: apt-get install chromium"
     # As root there is no sandbox; in a container /dev/shm is small.
     always = ("--no-sandbox", "--disable-dev-shm-usage", "--autoplay-policy=no-user-gesture-required")
-    expect.set_options(timeout=1000 * HANG_GUARD_S)  # what is expected takes as long as the machine is busy
+    expect.set_options(timeout=1000 * PAGE_GUARD_S)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=[*always, *flags])
         yield browser
@@ -45,7 +50,7 @@ def visit(
     exceptions, and for errors and warnings in the console unless they start with one of `noise`.
     """
     context: BrowserContext = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})  # type: ignore[arg-type]
-    context.set_default_timeout(1000 * HANG_GUARD_S)
+    context.set_default_timeout(1000 * PAGE_GUARD_S)
     page, faults = context.new_page(), list[str]()
     page.on("console", lambda message: faults.extend(_fault(message, (*EXPECTED_NOISE, *noise))))
     page.on("pageerror", lambda error: faults.append(_told(error)))

@@ -187,9 +187,14 @@ class Client:
         return http.client.HTTPConnection(parts.hostname, parts.port, timeout=HANG_GUARD_S)
 
 
-def eventually(observe: Callable[[], T], is_wanted: Callable[[T], bool], what: str) -> T:
-    """Look at a state that will come and stay until it is there; raises AssertionError with what was seen last."""
-    deadline = time.monotonic() + HANG_GUARD_S
+def eventually(
+    observe: Callable[[], T], is_wanted: Callable[[T], bool], what: str, timeout_s: float | None = None
+) -> T:
+    """Look at a state that will come and stay until it is there; raises AssertionError with what was seen last.
+
+    Units: seconds; without `timeout_s` the limit is HANG_GUARD_S.
+    """
+    deadline = time.monotonic() + (HANG_GUARD_S if timeout_s is None else timeout_s)
     while not is_wanted(seen := observe()):
         assert time.monotonic() < deadline, f"{what} did not come; last seen: {seen}"
         time.sleep(POLL_S)

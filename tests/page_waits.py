@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from playwright.sync_api import Locator, Page, expect
 
+from browser import PAGE_GUARD_S
 from conformance_client import eventually
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ def read_until(target: Page | Locator, script: str, is_wanted: Callable[[T], boo
     On a locator, the script is a function whose first argument is the element. Raises AssertionError, which names
     `what` and the last result, after the time limit.
     """
-    return eventually(lambda: target.evaluate(script, arg), is_wanted, what)
+    return eventually(lambda: target.evaluate(script, arg), is_wanted, what, PAGE_GUARD_S)
 
 
 def compute(target: Page | Locator, script: str, arg: object = None) -> object:
@@ -50,6 +51,7 @@ def read_texts(locator: Locator, count: int | None = None) -> list[str]:
         locator.all_text_contents,
         lambda texts: all(texts) and (len(texts) == count if count is not None else len(texts) > 0),
         f"text in {locator}",
+        PAGE_GUARD_S,
     )
 
 
@@ -59,6 +61,7 @@ def read_attributes(locator: Locator, name: str) -> list[str]:
         lambda: locator.evaluate_all("(all, name) => all.map(it => it.getAttribute(name))", name),
         lambda values: len(values) > 0 and None not in values,
         f"{name} of {locator}",
+        PAGE_GUARD_S,
     )
 
 

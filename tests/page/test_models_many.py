@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from browser import PAGE_GUARD_S
 from conformance_client import eventually
 from conformance_server import CONFIGURATIONS, start_server
 from page_models import models_view
@@ -70,6 +71,7 @@ def test_nothing_is_built_anew_while_only_ages_grow(view):
         lambda: read_texts(ages, len(before)),
         lambda now: all(age != then for age, then in zip(now, before, strict=True)),
         f"other ages than {before}",
+        PAGE_GUARD_S,
     )
 
     assert compute(view.page, "window.built") == []
