@@ -132,7 +132,7 @@ class TranscriptionService:
 
         `continues` is as in `Inference`.
         """
-        order = self.resolved(order)
+        order = self._checked(order)
         inference, duration_s = await self._uploaded(order, body, Interface.OFFLINE)
         inference = replace(inference, continues=continues)
 
@@ -154,7 +154,7 @@ class TranscriptionService:
         The first gives its slot back before the second asks for one, so this never holds two. None takes the only
         model for diarization. Raises InvalidRequest (param "diarization_model") where there is none, or several.
         """
-        order = self.resolved(order)
+        order = self._checked(order)
         request = TaskRequest(text=order.prompt)
         diarizer = self._diarizer(diarization_model)
         audio = await self._codec.decode(body)
@@ -175,7 +175,7 @@ class TranscriptionService:
 
     async def stream(self, order: TranscriptionOrder, body: BinaryIO) -> TranscriptStream:
         """Decode, then begin to transcribe; the stream holds a slot, so close it."""
-        inference, duration_s = await self._uploaded(self.resolved(order), body, Interface.STREAMING)
+        inference, duration_s = await self._uploaded(self._checked(order), body, Interface.STREAMING)
         return TranscriptStream(await self._runtime.open_stream(inference), duration_s)
 
     async def live(self, order: TranscriptionOrder, audio: AsyncIterator[Pcm]) -> TranscriptStream:
@@ -184,16 +184,15 @@ class TranscriptionService:
         Close the stream, and then the `audio`, of which nothing is taken before a slot is granted and the model is
         loaded. What it raises comes out of the stream.
         """
-        order = replace(self.resolved(order), tasks=LISTENERS)
+        order = replace(self._checked(order), tasks=LISTENERS)
         inference = _inference(order, TaskRequest(text=order.prompt), Interface.STREAMING)
         return TranscriptStream(await self._runtime.open_stream(replace(inference, live=audio)), 0.0)
 
     def resolved(self, order: TranscriptionOrder) -> TranscriptionOrder:
         """The order with the id of its model in the place of an alias, which another registration may take away.
 
-        Raises ModelNotFound, and InvalidRequest for a language that does not exist, before any audio is decoded.
+        Raises ModelNotFound.
         """
-        asked_language(order.language)
         return replace(order, model=self._runtime.view(order.model).registration.spec.id)
 
     def live_limits(self, model_id: str) -> LiveLimits:
@@ -205,13 +204,18 @@ class TranscriptionService:
 
     async def batch(self, order: TranscriptionOrder, bodies: Sequence[BinaryIO]) -> "TranscriptBatch":
         """Decode all, then begin one native batch in one slot; it holds the slot, so close it."""
-        order = self.resolved(order)
+        order = self._checked(order)
         drafts = [TaskRequest(text=order.prompt, audio=await self._codec.decode(body)) for body in bodies]
         bind = partial(_bind, order)
         batch = BatchInference(
             order.model, tuple(Draft(it, bind) for it in drafts), order.busy_timeout_ms, order.run_timeout_ms
         )
         return TranscriptBatch(await self._runtime.open_batch(batch), [_duration_s(it.audio) for it in drafts])
+
+    def _checked(self, order: TranscriptionOrder) -> TranscriptionOrder:
+        """The resolved order; raises InvalidRequest for an unknown language, before any audio is decoded."""
+        asked_language(order.language)
+        return self.resolved(order)
 
     async def _uploaded(
         self, order: TranscriptionOrder, body: BinaryIO, interface: Interface
