@@ -20,7 +20,7 @@ class LineListener:
     """Each line is a text to be spoken by the model `m`.
 
     The option `fault` says where it breaks; with `lingers` a talk lasts on after its answer, until the cut. With
-    `asks_at_stop` it asks for this path when it drains, as long as a talk lasts, and notes the status code.
+    `asks_at_stop` it asks for this path when it drains, as long as a talk lasts, and notes the answer.
     """
 
     def __init__(self, options: Mapping[str, object]) -> None:
@@ -55,7 +55,8 @@ class LineListener:
         self._note("stopping")
         server.close()
         if self._asks_at_stop is not None:
-            self._note(f"asked: {await _status_of(served, b'', 'GET', str(self._asks_at_stop))}")
+            status, answer = await _asked(served, b"", "GET", str(self._asks_at_stop))
+            self._note(f"asked: {status} {answer.decode()}")
         if self._talks:
             await asyncio.wait(self._talks)
         self.close()
@@ -79,15 +80,19 @@ class LineListener:
 
 async def _talk(served: Served, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, lingers: bool) -> None:
     text = (await reader.readline()).decode().rstrip("\n")
-    writer.write(b"%d\n" % await _status_of(served, json.dumps({"model": "m", "input": text}).encode()))
+    status, _ = await _asked(served, json.dumps({"model": "m", "input": text}).encode())
+    writer.write(b"%d\n" % status)
     await writer.drain()
     if lingers:
         await served.stop.cut.wait()
     writer.close()
 
 
-async def _status_of(served: Served, body: bytes, method: str = "POST", path: str = "/v1/audio/speech") -> int:
+async def _asked(
+    served: Served, body: bytes, method: str = "POST", path: str = "/v1/audio/speech"
+) -> tuple[int, bytes]:
     statuses: list[int] = []
+    answer = bytearray()
     left = asyncio.Event()
     given = iter([{"type": "http.request", "body": body, "more_body": False}])
 
@@ -100,11 +105,12 @@ async def _status_of(served: Served, body: bytes, method: str = "POST", path: st
     async def send(message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
             statuses.append(message["status"])
+        answer.extend(message.get("body", b""))
 
     scope = {"type": "http", "http_version": "1.1", "method": method, "scheme": "http", "path": path}
     scope |= {"raw_path": path.encode(), "query_string": b"", "root_path": "", "headers": [], "server": None}
     await served.app({**scope, "asgi": {"version": "3.0"}, "client": None}, receive, send)
-    return statuses[0]
+    return statuses[0], bytes(answer)
 
 
 def installed(folder: Path) -> dict[str, str]:

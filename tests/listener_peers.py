@@ -6,7 +6,7 @@ import socket
 import struct
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 from conformance_client import HANG_GUARD_S
 from listener_stop import address_of
@@ -60,6 +60,14 @@ def stalled_body(url: str, model_id: str) -> socket.socket:
 
 
 @contextmanager
+def trickling_head(url: str) -> Iterator[tuple[socket.socket, "Future[bytes]"]]:
+    """A client that sends a byte of its head every tenth of a second; the future has what comes until it is cut off."""
+    peer = stalled_head(url)
+    with closing(peer), ThreadPoolExecutor(1) as threads:
+        yield peer, threads.submit(_trickle, peer)
+
+
+@contextmanager
 def trickling_body(url: str, model_id: str) -> Iterator["Future[bytes]"]:
     """A client that sends a byte of its body every tenth of a second until it is answered; the future has the answer.
 
@@ -73,9 +81,11 @@ def trickling_body(url: str, model_id: str) -> Iterator["Future[bytes]"]:
 
 
 def _trickle(peer: socket.socket) -> bytes:
-    while not select.select([peer], [], [], 0.1)[0]:
-        peer.sendall(b" ")
-    return read_to_end(peer)
+    with suppress(ConnectionError):  # it is cut off between two bytes
+        while not select.select([peer], [], [], 0.1)[0]:
+            peer.sendall(b" ")
+        return read_to_end(peer)
+    return b""
 
 
 def stalled_upload(url: str) -> socket.socket:

@@ -3,6 +3,7 @@
 The drain has no deadline here (`drain_timeout_ms` 0), as in the contract. Each test names a mutant that it kills.
 """
 
+import json
 import signal
 import socket
 from contextlib import ExitStack
@@ -16,7 +17,7 @@ from conformance_evidence import first, last, said
 from conformance_plugin import cell
 from conformance_server import BULK_UNLOAD, ISOLATIONS, LOAD, TASK_RUN, UNLOAD
 from conformance_situations import fill
-from conformance_standing import comes_to, standing
+from conformance_standing import CAPACITY, comes_to, standing
 from conformance_stopping import assert_destroyed_after_use
 from listener_stop import assert_ended, begin_stop, kept_alive
 from refusals import assert_refused
@@ -36,6 +37,7 @@ def test_ops_shutting_down_inference(draining, slots):
     with model.checkpoint.held("run"), kept_alive(draining.process.url) as line:
         calls, texts = fill(model, slots, queued=2)
         model.checkpoint.wait_for("run", slots)
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=["infer"] * 2))
         begin_stop(draining.process)
         late = line.post(TASK_RUN, json={"model": model.id, "request": {"text": "too late"}})
         assert_refused(late, 503, code="shutting_down")
@@ -55,7 +57,7 @@ def test_ops_shutting_down_register(draining, slots):
         register = model.register(path=str(replacement.path))
         model.wait_queue("load")
         behind = model.infer("behind")
-        model.wait_queue("load", "infer")
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=["load", "infer"]))
         begin_stop(draining.process)
         body = {"id": model.id, "family": "controlled", "path": str(late.path), "task": "tts"}
         assert_refused(line.post(LOAD, json=body), 503, code="shutting_down")
@@ -75,7 +77,7 @@ def test_ops_shutting_down_unload(draining, slots):
     with model.checkpoint.held("run"), kept_alive(draining.process.url) as line:
         calls, texts = fill(model, slots)
         unload = model.unload()
-        model.wait_queue("unload")
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=["unload"]))
         begin_stop(draining.process)
         assert_refused(line.post(UNLOAD, json={"id": other.id}), 503, code="shutting_down")
     assert said(calls) == [("v1", text) for text in texts]
@@ -95,7 +97,7 @@ def test_ops_shutting_down_bulk_unload(draining, slots):
         comes_to(free, standing("unloaded", slots=slots))
         model.wait_queue("bulk_unload")
         behind = model.infer("behind")
-        model.wait_queue("bulk_unload", "infer")
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=["bulk_unload", "infer"]))
         begin_stop(draining.process)
         assert_refused(line.post(BULK_UNLOAD, json={"model_ids": [free.id]}), 503, code="shutting_down")
     assert said(calls) == [("v1", text) for text in texts]
@@ -189,20 +191,30 @@ def test_ops_shutting_down_status_for_a_caller_in_the_process(tmp_path, slots, i
             talk.sendall(b"running\n")
             checkpoint.wait_for("run")
             begin_stop(server)
-            notes = eventually(
-                lambda: line_listener.notes(tmp_path), lambda it: it[-1][1].startswith("asked"), "an answer"
-            )
+            # A direct caller is still answered, with the model as it stands, and nothing is destroyed under it.
+            eventually(lambda: line_listener.notes(tmp_path), lambda it: it[-1][1].startswith("asked"), "an answer")
             assert checkpoint.events("destroy") == []
         assert talk.recv(16).strip() == b"200"
         assert_ended(server)
-    assert notes[-1][1] == "asked: 200"  # a direct caller is still answered, and nothing is destroyed under it
+    (asked, answer), *_ = ((t, what) for t, what in line_listener.notes(tmp_path) if what.startswith("asked"))
+    (seen,) = json.loads(answer.removeprefix("asked: 200 "))["models"]
+    (lease,) = seen["leases"]
+    assert (seen["state"], seen["loaded"], seen["slots"], seen["max_parallel_slots"]) == (
+        "ready",
+        True,
+        slots,
+        CAPACITY,
+    )
+    assert (lease["operation"], lease["slot"], seen["active_slots"], seen["queue"]) == ("infer", 0, 1, [])
     told = {what: t for t, what in line_listener.notes(tmp_path)}
-    assert told["asked: 200"] < told["returned"] < checkpoint.events("destroy")[0].t
+    assert asked < told["returned"] < checkpoint.events("destroy")[0].t
 
 
 @cell("ops.shutting_down.shutdown")
-def test_ops_shutting_down_shutdown(draining, slots):
+@pytest.mark.parametrize("drain_timeout_ms", [0, 60_000])
+def test_ops_shutting_down_shutdown(fresh_server, slots, drain_timeout_ms):
     # Mutants: a second signal ends the process, or skips the joins; it is taken for a first one.
+    draining = fresh_server(drain_timeout_ms=drain_timeout_ms)
     model = draining.new_model()
     with model.checkpoint.held("run"):
         running = [model.open_infer(f"running {number}") for number in range(slots)]
@@ -211,7 +223,7 @@ def test_ops_shutting_down_shutdown(draining, slots):
         model.wait_queue("infer")
         begin_stop(draining.process)
         draining.process.process.send_signal(signal.SIGTERM)
-        assert_refused(queued.result(), 503, code="shutting_down")  # now, although the drain has no deadline
+        assert_refused(queued.result(), 503, code="shutting_down")  # now, although the drain has a minute, or no end
         draining.process.process.send_signal(signal.SIGINT)
     for call in running:
         call.cut()

@@ -3,9 +3,11 @@
 The drain has no deadline here (`drain_timeout_ms` 0), as in the contract. Each test names a mutant that it kills.
 """
 
+import httpx
 import pytest
 
-from conformance_evidence import answers, last, refusal, said
+from conformance_client import HANG_GUARD_S
+from conformance_evidence import last, refusal, said
 from conformance_plugin import cell
 from conformance_situations import cold_model, fill, last_of_load, loading, occupied_cold, reconfiguring, unloading
 from conformance_standing import comes_to, standing
@@ -25,13 +27,18 @@ def draining(fresh_server):
 def test_ops_unloaded_shutdown(draining, slots):
     # Mutant: `serve` closes the runtime while a registration is under way.
     with occupied_cold(draining, slots) as (model, register):
+        queued = model.infer("queued")
+        comes_to(model, standing("loading", slots=slots, leases=["load"], queue=["infer"]))
         begin_stop(draining.process)
         replacement = model.checkpoints[1]
         assert replacement.events("loaded") == []
+        assert model.checkpoint.events() == []
     assert refusal(register) == (400, None, "slots")
+    assert said([queued]) == [("v1", "queued")]  # it was accepted, so it has the model loaded
     assert_ended(draining.process)
-    assert model.checkpoint.events() == []
     assert [event.step for event in replacement.events()][-1] == "closed"
+    assert len(model.checkpoint.events("load")) == 1
+    assert_destroyed_after_use(model)
 
 
 @cell("ops.unloaded.shutdown")
@@ -86,6 +93,8 @@ def test_ops_ready_shutdown(draining, slots):
         model.checkpoint.wait_for("run", slots)
         stream = other.open_stream("streamed")
         assert next(stream.events())["type"] == "task.delta"
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=["infer"]))
+        comes_to(other, standing("ready", slots=slots, leases=["infer"]))
 
         begin_stop(draining.process)
 
@@ -114,12 +123,49 @@ def test_ops_reconfiguring_shutdown(draining, slots):
     assert_destroyed_after_use(model)
 
 
+@cell("ops.reconfiguring.shutdown")
+def test_ops_reconfiguring_shutdown_beside_the_working_pool(draining, slots):
+    # Mutant: a stop refuses the swap for which the second pool was built.
+    model = draining.new_model()
+    replacement = model.replacement("v2")
+    with replacement.held(last_of_load(slots)):
+        register = model.register(path=str(replacement.path), strategy="side_by_side")
+        replacement.wait_for(last_of_load(slots))
+        comes_to(model, standing("ready", slots=slots))
+        begin_stop(draining.process)
+        assert model.checkpoint.events("destroy") == []
+    assert register.ok()["loaded"] is True
+    assert_ended(draining.process)
+    assert last(replacement, last_of_load(slots)) < last(model.checkpoint, "destroy")
+    assert_destroyed_after_use(model)
+
+
+@cell("ops.reconfiguring.shutdown")
+def test_ops_reconfiguring_shutdown_has_a_deadline(fresh_server, slots, isolation):
+    # Mutants: `drain_timeout_ms` is taken for 0; a caller waits for its load also after the deadline.
+    server = fresh_server(drain_timeout_ms=100)
+    with reconfiguring(server, slots) as (model, _, register):
+        queued = model.infer("behind")
+        comes_to(model, standing("reconfiguring", slots=slots, leases=["load"], queue=["infer"]))
+        begin_stop(server.process)
+        assert_refused(queued.result(), 503, code="shutting_down")
+        assert register.settle(HANG_GUARD_S)  # its caller waits no longer, although the load is still held
+        if isolation == "process":
+            assert_ended(server.process)  # a worker can be killed, a thread has to be joined
+    with pytest.raises(httpx.RemoteProtocolError):
+        register.result()
+    assert_ended(server.process)
+    assert "behind" not in model.runs()
+
+
 @cell("ops.unloading.shutdown")
 def test_ops_unloading_shutdown(draining, slots):
     # Mutant: `close` asks a host to destroy its weights a second time.
     with unloading(draining, slots) as (model, unload):
         begin_stop(draining.process)
+        assert draining.alive
         assert len(model.checkpoint.events("destroy")) == 1
+        assert model.checkpoint.events("closed") == []
     assert unload.ok()["loaded"] is False
     assert_ended(draining.process)
     assert len(model.checkpoint.events("load")) == 1
@@ -134,12 +180,16 @@ def test_state_shutting_down(draining, slots):
         model.checkpoint.held("run"),
         kept_alive(draining.process.url) as line,
         kept_alive(draining.process.url) as two,
+        stalled_body(draining.process.url, model.id) as peer,
     ):
         calls, texts = fill(model, slots, queued=1)
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=["infer"]))
         begin_stop(draining.process)  # no new connections
+        wait_disconnected(draining.process, port_of(peer))
         assert_refused(line.get("/health"), 503, code="shutting_down")
         assert_refused(two.get("/v1/status"), 503, code="shutting_down")
-    assert answers(calls)[-1].text == texts[-1]
+        assert model.checkpoint.events("destroy") == []
+    assert said(calls) == [("v1", text) for text in texts]
     assert_ended(draining.process)
     assert_destroyed_after_use(model)
 

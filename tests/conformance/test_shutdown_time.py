@@ -14,6 +14,7 @@ from conformance_plugin import cell
 from conformance_situations import cold_model, fill, last_of_load
 from conformance_standing import comes_to, standing
 from conformance_stopping import assert_destroyed_after_use
+from controlled_server import CLIP, TRANSCRIPTIONS
 from listener_peers import (
     UNREAD_ITEMS,
     port_of,
@@ -22,6 +23,7 @@ from listener_peers import (
     stalled_head,
     stalled_upload,
     trickling_body,
+    trickling_head,
     unread_batch,
 )
 from listener_stop import assert_ended, begin_stop, connected_ports, wait_disconnected
@@ -75,6 +77,24 @@ def test_time_shutdown_stalled_io_of_a_body_that_trickles(fresh_server, slots, d
 
 
 @cell("time.shutdown_stalled_io")
+@pytest.mark.parametrize("drain_timeout_ms", [0, 60_000])
+def test_time_shutdown_stalled_io_of_a_head_that_trickles(fresh_server, slots, drain_timeout_ms):
+    # Mutants: a head that trickles makes progress, and is waited for; it is cut when the last request is over.
+    server = fresh_server(drain_timeout_ms=drain_timeout_ms)
+    model = server.new_model()
+    with trickling_head(server.process.url) as (peer, ending), model.checkpoint.held("run"):
+        calls, texts = fill(model, slots)
+        model.checkpoint.wait_for("run", slots)
+        begin_stop(server.process)
+        wait_disconnected(server.process, port_of(peer))  # while all that runs is still held
+        assert ending.result(HANG_GUARD_S) == b""
+        assert model.checkpoint.events("ran") == []
+    assert said(calls) == [("v1", text) for text in texts]
+    assert_ended(server.process)
+    assert_destroyed_after_use(model)
+
+
+@cell("time.shutdown_stalled_io")
 def test_time_shutdown_stalled_io_of_live_audio(fresh_server, slots):
     # Mutant: a stop leaves live audio alone, whose client may speak for ever.
     server = fresh_server(drain_timeout_ms=0)
@@ -90,6 +110,28 @@ def test_time_shutdown_stalled_io_of_live_audio(fresh_server, slots):
     assert [last["type"] for last in lasts] == ["error"] * slots
     assert [last["error"]["code"] for last in lasts] == ["shutting_down"] * slots
     assert_ended(server.process)
+    assert_destroyed_after_use(model)
+
+
+@cell("time.shutdown_stalled_io")
+def test_time_shutdown_stalled_io_of_live_audio_that_is_queued(fresh_server, slots):
+    # Mutant: live audio that is granted its slot after the stop is listened to.
+    server = fresh_server(drain_timeout_ms=0)
+    model = server.new_model(task="asr", mode="streaming")
+    model.checkpoint.set("live.echo")
+    with ExitStack() as sessions:
+        clients = [sessions.enter_context(live_client(server.process.url, model=model.id)) for _ in range(slots)]
+        for client in clients:
+            client.say(bytes(3200))
+            assert client.event() == {"type": "transcript.text.delta", "delta": "1 "}
+        queued = sessions.enter_context(live_client(server.process.url, model=model.id))
+        queued.say(bytes(3200))
+        model.wait_queue("infer")
+        begin_stop(server.process)  # which ends those before it, so that it is granted a slot
+        (last,) = queued.events()
+    assert (last["type"], last["error"]["code"]) == ("error", "shutting_down")
+    assert_ended(server.process)
+    assert len(model.checkpoint.events("prepare")) == slots + 1
     assert_destroyed_after_use(model)
 
 
@@ -120,13 +162,64 @@ def test_time_timeout_zero_during_shutdown(fresh_server, slots):
         queued = model.infer("queued")
         model.wait_queue("infer")
         bulk = server.bulk_unload(model)
-        model.wait_queue("infer", "bulk_unload")
+        queue = ["infer", "bulk_unload"]
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=queue))
         begin_stop(server.process)
         assert server.alive
     assert said([*calls, queued]) == [("v1", text) for text in [*texts, "queued"]]
     assert bulk.ok() == {"unloaded": [model.id], "not_found": []}
     assert_ended(server.process)
     assert_destroyed_after_use(model)
+
+
+@cell("time.timeout_zero")
+def test_time_timeout_zero_ends_with_the_drain(fresh_server, slots):
+    # Mutants: a claim without a bound outlives the drain; its request, that of the model or of the server does.
+    server = fresh_server(drain_timeout_ms=100, busy_timeout_ms=0)
+    model, bounded = server.new_model(), server.new_model(busy_timeout_ms=60_000)
+    for each in (model, bounded):
+        each.checkpoint.set("run.cancellable")
+    with model.checkpoint.held("run"), bounded.checkpoint.held("run"):
+        running = [each.open_infer(f"running {number}") for number in range(slots) for each in (model, bounded)]
+        for each in (model, bounded):
+            each.checkpoint.wait_for("run", slots)
+        waiting = [model.infer("queued", busy_timeout_ms=0), bounded.infer("queued", busy_timeout_ms=60_000)]
+        for each in (model, bounded):
+            each.wait_queue("infer")
+        waiting.append(server.bulk_unload(model, bounded))
+        for each in (model, bounded):
+            queue = ["infer", "bulk_unload"]
+            comes_to(each, standing("ready", slots=slots, leases=["infer"] * slots, queue=queue))
+        begin_stop(server.process)
+        for call in waiting:
+            assert_refused(call.result(), 503, code="shutting_down")
+        assert_ended(server.process)
+    for call in running:
+        call.cut()
+    for each in (model, bounded):
+        assert "queued" not in each.runs()
+    assert_destroyed_after_use(model, bounded)
+
+
+@cell("time.shutdown_finite_work")
+def test_time_shutdown_finite_work_of_two_models(fresh_server, slots):
+    # Mutant: the second run of a request that was accepted before the stop is refused.
+    server = fresh_server(drain_timeout_ms=0)
+    hearing, telling = server.new_model(task="asr"), server.new_model(task="diar")
+    with hearing.checkpoint.held("run"):
+        asked = {"model": hearing.id, "diarization_model": telling.id, "response_format": "diarized_json"}
+        calls = [
+            server.client.start("POST", TRANSCRIPTIONS, data=asked, files={"file": ("a.wav", CLIP)})
+            for _ in range(slots)
+        ]
+        hearing.checkpoint.wait_for("run", slots)
+        begin_stop(server.process)
+        assert telling.checkpoint.events("run") == []
+    for call in calls:
+        assert [segment["speaker"] for segment in call.ok()["segments"]] == ["speaker_0"]
+    assert_ended(server.process)
+    assert len(telling.checkpoint.events("ran")) == slots
+    assert_destroyed_after_use(hearing, telling)
 
 
 @cell("time.shutdown_finite_work")
@@ -209,6 +302,8 @@ def test_time_shutdown_waiting_work_has_a_bound(fresh_server, slots, isolation, 
         model.wait_queue("infer", "unload")
         waiting.append(server.bulk_unload(model))
         model.wait_queue("infer", "unload", "bulk_unload")
+        queue = ["infer", "unload", "bulk_unload"]
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=queue))
         begin_stop(server.process)
         if how == "second signal":
             server.process.process.send_signal(signal.SIGTERM)

@@ -5,7 +5,7 @@ import pytest
 from conformance_plugin import cell
 from conformance_server import UNLOAD, answer_of
 from conformance_situations import occupy
-from conformance_standing import comes_to, standing, wait_age
+from conformance_standing import comes_to, seen, standing, wait_age
 
 NOTICED_MS = 100
 """A client that left is noticed in far less."""
@@ -25,8 +25,8 @@ def test_time_disconnect_queued(server, slots, opened, reset):
 
         leaving.cut(reset=reset)
 
-        model.wait_queue("infer")  # at once, while nothing has moved
-        assert model.status()["active_slots"] == slots
+        # At once, while nothing has moved.
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=["infer"]))
     for call in [*running, behind]:
         answer_of(call)
     assert "left" not in model.runs()
@@ -44,7 +44,7 @@ def test_time_disconnect_queued_of_a_manager_changes_nothing(server, slots):
         leaving.cut()
         wait_age(model, "queue", 0, NOTICED_MS)
         behind = model.infer("behind")
-        model.wait_queue("unload", "infer")
+        comes_to(model, standing("ready", slots=slots, leases=["infer"] * slots, queue=["unload", "infer"]))
     for call in [*running, behind]:
         answer_of(call)
     assert [event.step for event in model.checkpoint.events()].count("load") == 2  # what was behind it loaded again
@@ -65,7 +65,8 @@ def test_time_disconnect_queued_for_the_initialisation(server, slots, opened):
         unload = model.unload()
         model.wait_queue("unload")
         wait_age(model, "queue", 0, NOTICED_MS)
-        assert model.status()["active_slots"] == slots  # kept until the attempt has ended
+        # The slots are kept until the attempt has ended.
+        assert seen(model) == standing("loading", slots=slots, leases=["infer"] * slots, queue=["unload"])
     assert unload.ok()["loaded"] is False
     assert model.runs() == []
     assert not model.checkpoint.events("prepare")
@@ -93,7 +94,8 @@ def test_time_disconnect_executing(server, slots, reset):
 
     wait_age(model, "leases", 0, NOTICED_MS)
     wait_age(model, "queue", 0, NOTICED_MS)
-    assert model.status()["active_slots"] == slots  # the engine works on, and keeps its slot
+    # The engine works on, and keeps its slot.
+    assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["infer"])
     assert not model.checkpoint.events("ran", "left")
     model.checkpoint.release("run", "left")
     assert answer_of(behind).text == "behind"
@@ -156,7 +158,8 @@ def test_time_disconnect_stream(server, slots, reset, heeds):
 
     if not heeds:
         wait_age(model, "queue", 1, NOTICED_MS)
-        assert model.status()["active_slots"] == slots  # the engine is not quiescent
+        # The engines are not quiescent.
+        assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["load", "infer"])
         model.checkpoint.release("stream")
     assert manager.ok()["loaded"] is True
     last = answer_of(behind)
@@ -184,7 +187,7 @@ def test_time_disconnect_stream_of_a_batch(server, slots):
         call.cut(reset=True)
 
     wait_age(model, "queue", 0, NOTICED_MS)
-    assert model.status()["active_slots"] == slots
+    assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["unload"])
     model.checkpoint.release("run", "second")
     assert manager.ok()["loaded"] is False
     assert model.runs().count("second") == slots
@@ -206,7 +209,7 @@ def test_time_disconnect_stream_that_has_not_started(server, slots, opened):
         call.cut()
 
     wait_age(model, "queue", 0, NOTICED_MS)
-    assert model.status()["active_slots"] == slots
+    assert seen(model) == standing("ready", slots=slots, leases=["infer"] * slots, queue=["unload"])
     model.checkpoint.release("prepare")
     assert manager.ok()["loaded"] is False
     comes_to(model, standing("unloaded", slots=slots))

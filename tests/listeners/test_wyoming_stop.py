@@ -6,6 +6,7 @@ import signal
 import socket
 from contextlib import suppress
 
+import pytest
 from wyoming.audio import AudioChunk, AudioStart
 from wyoming.ping import Ping
 from wyoming.tts import Synthesize, SynthesizeStart
@@ -24,6 +25,7 @@ async def test_a_stop_waits_for_what_is_being_said_and_lets_go_of_the_others(tmp
             await server.voice.await_for("run")
             begin_stop(server.process)
             assert await idle.next() is None
+            assert [event.data["code"] for event in await stalled.until("error")] == ["shutting_down"]
             assert await stalled.next() is None
             assert server.process.process.poll() is None
             assert server.voice.events("destroy") == []
@@ -84,6 +86,31 @@ async def test_an_audio_that_goes_on_after_the_stop_is_told_so_while_others_drai
             assert (await speaking.until("audio-stop"))[-1].type == "audio-stop"
         assert_ended(server.process)
     assert events[-1].data["code"] == "shutting_down"
+
+
+@pytest.mark.parametrize("begun", ["an event", "an audio", "a text"])
+@pytest.mark.parametrize("drain_timeout_ms", [0, 60_000])
+async def test_a_peer_that_trickles_does_not_hold_the_stop_up(tmp_path, begun, drain_timeout_ms):
+    with wyoming_server(tmp_path, drain_timeout_ms=drain_timeout_ms, header_timeout_ms=0) as server:
+        async with server.client() as client:
+            await client.ask(Ping(), until="pong")
+            if begun == "an audio":
+                await client.send(AudioStart(**HEARD))
+            elif begun == "a text":
+                await client.send(SynthesizeStart())
+            await client.send_bytes(b'{"type": "ping"')
+            begin_stop(server.process)
+            assert [event.data["code"] for event in await trickle(client)] == ["shutting_down"]
+        assert_ended(server.process)
+
+
+async def trickle(client):
+    """Send a byte every tenth of a second until the server ends it; what it said."""
+    reading = asyncio.ensure_future(client.until("error"))
+    with suppress(ConnectionError):
+        while not (await asyncio.wait({reading}, timeout=0.1))[0]:
+            await client.send_bytes(b" ")
+    return await reading
 
 
 async def speak_on(client):

@@ -17,7 +17,7 @@ from antiphon.http.server.traffic import LINGER_S, STALL_S
 from antiphon.listeners.wyoming.events import MAX_LINE_BYTES, read_event
 from antiphon.ports.clock import Clock
 from antiphon.ports.listener import PeerLimits, StopOrder
-from antiphon.vocabulary.errors import RequestTimeout
+from antiphon.vocabulary.errors import RequestTimeout, ShuttingDown
 
 _BLOCK_BYTES = 64 * 1024
 
@@ -56,6 +56,7 @@ class Peer(asyncio.StreamReaderProtocol):
         self._on_connected = on_connected
         self._owed = _Owed.NOTHING
         self._owed_since = 0.0
+        self._waiting: asyncio.Timeout | None = None  # while an event is waited for; it has no time of its own
         self._heard_at = 0.0
         self._has_left = False
 
@@ -67,12 +68,20 @@ class Peer(asyncio.StreamReaderProtocol):
     async def next_event(self, *, in_request: bool) -> Event:
         """The next event: of a request that is under way, or one that may begin one.
 
-        Raises what `read_event` raises, and RequestTimeout for a peer that began something and does not go on.
+        Raises what `read_event` raises, RequestTimeout for a peer that began something and does not go on, and
+        ShuttingDown if it had begun something when the server began to stop.
         """
         self._owe(_Owed.REST if in_request else _Owed.REQUEST)
         try:
-            return await read_event(self._reader, self._event_begun)
+            async with asyncio.timeout(None) as waiting:
+                self._waiting = waiting
+                return await read_event(self._reader, self._event_begun)
+        except TimeoutError:
+            if not waiting.expired():
+                raise
+            raise ShuttingDown from None
         finally:
+            self._waiting = None
             self._owe(_Owed.NOTHING)
 
     async def send(self, event: Event) -> None:
@@ -111,8 +120,10 @@ class Peer(asyncio.StreamReaderProtocol):
                 self.close()
             case _Owed.FAREWELL if owing_s >= (STALL_S if stops else LINGER_S):
                 self.abort()
-            case _Owed.EVENT | _Owed.REST if stops and silent_s >= STALL_S:
-                self.abort()
+            case _Owed.EVENT | _Owed.REST if stops:
+                # What has not come can only be refused, and bytes that trickle would hold the stop up. The reader is
+                # left in order, so that what the peer still sends can be dropped while it sees the refusal.
+                self._give_up_waiting()
             case _Owed.EVENT if _is_over(owing_s, limits.header_timeout_s):
                 self._reader.set_exception(RequestTimeout("the event did not arrive in time"))
             case _Owed.REST if _is_over(silent_s, limits.body_timeout_s):
@@ -155,6 +166,11 @@ class Peer(asyncio.StreamReaderProtocol):
     def _owe(self, owed: _Owed) -> None:
         self._owed = owed
         self._owed_since = self._now()
+
+    def _give_up_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.reschedule(asyncio.get_running_loop().time())
+            self._waiting = None
 
     def _leave(self) -> None:
         if not self._has_left:
