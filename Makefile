@@ -47,7 +47,7 @@ core: $(ENV)
 suite: $(ENV) $(MODELS) tools
 	$(BIN)/pytest -q -n $(WORKERS)
 
-# Faults in a copy of the code, each of which a test must notice; some 20 minutes on two cores.
+# Faults in a copy of the code, one at a time, each of which a test must notice. Takes too long for `test`.
 mutants: $(ENV)
 	$(BIN)/python tests/mutants/run.py -n $(WORKERS)
 
