@@ -89,6 +89,13 @@ class ListeningStage:
         await until(lambda: "body" in self.told)
         return peer
 
+    async def send_heard(self, peer: "Peer", data: bytes) -> None:
+        """Have a peer send, and wait until the server has received all of it."""
+        exchange = self.connection._exchange
+        received = exchange._chunk_bytes + len(data)  # a body with a length is one chunk
+        await peer.send(data)
+        await until(lambda: exchange._chunk_bytes == received)
+
     async def non_reader(self) -> "Peer":
         """A peer that reads nothing; all that is buffered for it is all that will be."""
         peer, connection = await self._connected(receive_buffer=4096)
@@ -309,6 +316,12 @@ class Answer:
         assert set(error) == {"message", "type", "param", "code"}
         code: str | None = error["code"]
         return code
+
+    @property
+    def message(self) -> str:
+        """The message of an error."""
+        message: str = json.loads(self.body)["error"]["message"]
+        return message
 
 
 def head(path: str, method: str = "GET", *fields: str) -> bytes:

@@ -127,7 +127,9 @@ def nurse(fileno: int) -> None:
         import antiphon.validation.server  # noqa: F401
         from antiphon.http.app import HttpLimits, Services, create_app
 
-        create_app(Services(*[None] * len(fields(Services))), HttpLimits(0, 0))  # what it looks up is known afterwards
+        create_app(
+            Services(*[None] * len(fields(Services))), HttpLimits(0, 0, 0)
+        )  # what it looks up is known afterwards
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a watcher ended
     with socket.socket(fileno=fileno) as orders:
         while True:

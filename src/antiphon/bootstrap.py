@@ -15,6 +15,7 @@ from antiphon.audio.decode import DecodeLimits
 from antiphon.config import ServerConfig, build_config, model_registration, usable_cores
 from antiphon.http.access import AccessRules, local_names
 from antiphon.http.app import HttpLimits, Services, create_app
+from antiphon.http.held_bodies import BodyBudget
 from antiphon.http.ledger import RequestLedger
 from antiphon.http.server import HttpServer, address_of, bind
 from antiphon.http.tls import tls_context
@@ -36,6 +37,7 @@ from antiphon.runtime.api import BoundModel, ModelView
 from antiphon.runtime.audit import audited_slots, check_slots
 from antiphon.runtime.clock import LoopClock
 from antiphon.runtime.codecs import ThreadCodec
+from antiphon.runtime.descriptors import descriptor_limit
 from antiphon.runtime.discovery import AdapterFinder
 from antiphon.runtime.hosts.process import ProcessHost
 from antiphon.runtime.hosts.thread import ThreadHost
@@ -86,14 +88,20 @@ class Assembly:
     services: Services
     ledger: RequestLedger | None
     journal: Journal
+    bodies: BodyBudget
 
     def app(self, names: frozenset[str] | None = None) -> FastAPI:
         """The HTTP application over these services; `names` as in AccessRules: for callers of this machine alone."""
         config = self.config
         limits = HttpLimits(
-            config.max_request_body_bytes, config.max_text_chars, config.allowed_audio_roots, config.voice_dir
+            config.max_request_body_bytes,
+            config.max_json_body_bytes,
+            config.max_text_chars,
+            config.allowed_audio_roots,
+            config.voice_dir,
         )
-        return create_app(self.services, limits, self.access(names), config.speech_format, self.ledger)
+        access = self.access(names)
+        return create_app(self.services, limits, access, config.speech_format, ledger=self.ledger, bodies=self.bodies)
 
     def access(self, names: frozenset[str] | None = None) -> AccessRules:
         """What is asked of callers."""
@@ -204,7 +212,7 @@ def assemble(
         clock=clock,
     )
     ledger = RequestLedger(counts, logged_body_bytes) if observed else None
-    return Assembly(config, runtime, codec, services, ledger, journal)
+    return Assembly(config, runtime, codec, services, ledger, journal, body_budget(config))
 
 
 def _make_host(finder: AdapterFinder, spec: ModelSpec, on_death: Callable[[], None]) -> SlotHost:
@@ -242,6 +250,11 @@ def make_codec(config: ServerConfig, clock: Clock) -> ThreadCodec:
     if config.isolation is Isolation.PROCESS:
         return ProcessCodec(limits, pending_bytes, usable_cores(), clock)
     return ThreadCodec(limits, pending_bytes, usable_cores())
+
+
+def body_budget(config: ServerConfig) -> BodyBudget:
+    """What all request bodies together may hold: uploads in temporary files take a quarter of the descriptors."""
+    return BodyBudget(config.max_pending_body_mb * _MIB, descriptor_limit() // 4)
 
 
 def accepted(
@@ -365,6 +378,7 @@ def peer_limits(config: ServerConfig) -> PeerLimits:
         body_timeout_s=config.body_timeout_ms / 1000,
         send_timeout_s=config.send_timeout_ms / 1000,
         keep_alive_s=config.keep_alive_ms / 1000,
+        min_body_bytes_per_s=config.min_body_bytes_per_s,
         max_connections=config.max_connections,
         max_message_bytes=max(it.max_chunk_bytes for it in live),
     )

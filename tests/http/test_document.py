@@ -15,7 +15,7 @@ ADMINISTERED = AccessRules(admin_keys=("an-admin-key",))
 
 
 def document_under(rules):
-    return create_app(Services(*[None] * len(fields(Services))), HttpLimits(0, 0), rules).openapi()
+    return create_app(Services(*[None] * len(fields(Services))), HttpLimits(0, 0, 0), rules).openapi()
 
 
 def operations(document):

@@ -17,7 +17,7 @@ from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, TooLarge, 
 
 BOUNDARY = "edge"
 TYPE = f"multipart/form-data; boundary={BOUNDARY}"
-LIMITS = FormLimits(body_bytes=8 * 1024 * 1024)
+LIMITS = FormLimits(body_bytes=8 * 1024 * 1024, files=100)
 WAVE = b"RIFF\x00\r\n--edg\r\nWAVE"
 """Bytes that hold a line end and most of a boundary."""
 

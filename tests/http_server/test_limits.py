@@ -60,13 +60,51 @@ async def test_a_body_that_breaks_before_it_is_asked_for_is_answered_400_and_not
     assert caplog.records == []
 
 
-async def test_a_body_that_comes_slowly_is_read(stage):
+async def test_a_body_that_drips_is_answered_408(stage):
+    peer = await stage.stalled_body(b"")
+    for _ in range(2):
+        stage.clock.advance(9)
+        await stage.send_heard(peer, b"x")
+    stage.clock.advance(3)
+    answer = await peer.answer()
+    assert (answer.status, answer.code, answer.fields["connection"]) == (408, "request_timeout", "close")
+    assert "min_body_bytes_per_s" in answer.message
+    assert await peer.is_closed()
+
+
+@pytest.mark.parametrize("limits", [PeerLimits(body_timeout_s=20, min_body_bytes_per_s=1000)])
+async def test_a_body_that_came_fast_at_first_may_not_drip_later(stage, limits):
+    peer = await stage.connect()
+    await peer.send(head("/body", "POST", "Content-Length: 60000"))
+    await until(lambda: stage.told == ["body"])
+    await stage.send_heard(peer, b"x" * 50_000)
+    for step_s in (15, 10, 10):
+        stage.clock.advance(step_s)
+        await stage.send_heard(peer, b"x")
+    stage.clock.advance(6)
+    answer = await peer.answer()
+    assert (answer.status, answer.code) == (408, "request_timeout")
+    assert "min_body_bytes_per_s" in answer.message
+
+
+@pytest.mark.parametrize("limits", [PeerLimits(body_timeout_s=20, min_body_bytes_per_s=1000)])
+async def test_a_body_at_the_least_pace_is_read(stage, limits):
+    peer = await stage.connect()
+    await peer.send(head("/body", "POST", "Content-Length: 100000"))
+    await until(lambda: stage.told == ["body"])
+    await stage.send_heard(peer, b"x" * 10_000)
+    for _ in range(9):
+        stage.clock.advance(10)
+        await stage.send_heard(peer, b"x" * 10_000)
+    assert (await peer.answer()).body == b"100000"
+
+
+@pytest.mark.parametrize("limits", [PeerLimits(body_timeout_s=20, min_body_bytes_per_s=0)])
+async def test_a_body_that_comes_slowly_is_read_where_there_is_no_least_pace(stage, limits):
     peer = await stage.stalled_body(b"")
     for _ in range(10):
         stage.clock.advance(15)
-        heard = stage.connection._heard_at
-        await peer.send(b"x")
-        await until(lambda: stage.connection._heard_at > heard)  # noqa: B023 (it is awaited here)
+        await stage.send_heard(peer, b"x")
     assert (await peer.answer()).body == b"10"
 
 

@@ -13,6 +13,7 @@ from antiphon.bootstrap import Assembly, assemble, installed_config, serve
 from antiphon.cli.faults import one_line_errors
 from antiphon.config import ServerConfig, load_config
 from antiphon.config.wording import shown_path
+from antiphon.runtime.descriptors import raise_descriptor_limit
 from antiphon.runtime.discovery import AdapterFinder
 from antiphon.runtime.parallel import STARTUP_NOTICE
 from antiphon.runtime.signals import StopSignals
@@ -36,6 +37,7 @@ class Order:
 def run(order: Order) -> None:
     """Serve until a signal says stop; exits with one line where it cannot."""
     with StopSignals() as signals, one_line_errors():
+        raise_descriptor_limit()  # first: how many uploads may be in files at once depends on it
         assembly = _assembled(order)
         if order.parallel_jobs:
             typer.echo(STARTUP_NOTICE, err=True)  # rule.startup_notice

@@ -252,6 +252,8 @@ class ServerConfig(BaseModel):
     )
     max_audio_seconds: _Positive = 14_400
     max_request_body_bytes: _Positive = 512 * 1024 * 1024
+    max_json_body_bytes: _Positive = 32 * 1024 * 1024
+    max_pending_body_mb: _Positive = 1024
     max_pending_audio_mb: _Positive = 1024
     max_loaded_models: _Count = 0
     idle_unload_ms: _Count = 0
@@ -273,6 +275,7 @@ class ServerConfig(BaseModel):
     )
     header_timeout_ms: _Milliseconds = 20_000
     body_timeout_ms: _Milliseconds = 30_000
+    min_body_bytes_per_s: _Count = 4096
     send_timeout_ms: _Milliseconds = 30_000
     keep_alive_ms: _Milliseconds = 75_000
     max_connections: _Count = 1000

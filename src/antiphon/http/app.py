@@ -6,11 +6,13 @@ from fastapi import FastAPI
 
 from antiphon import __version__
 from antiphon.http.access import AccessRules, install_access
+from antiphon.http.audio_requests import AudioRequests
 from antiphon.http.base_url import JoinBaseUrl
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.document import complete
 from antiphon.http.envelope import install
 from antiphon.http.fields import VoiceSources
+from antiphon.http.held_bodies import BodyBudget, HoldBodies
 from antiphon.http.keys import KeyRing, ManagementDoor
 from antiphon.http.ledger import RequestLedger
 from antiphon.http.routes.alignments import add_alignment_routes
@@ -64,9 +66,13 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """What a request may bring. Units: bytes of a whole body, characters of a text to be spoken."""
+    """What a request may bring. Units: bytes of a whole body, characters of a text to be spoken.
+
+    `max_json_body_bytes` is for bodies of JSON, which are in memory as a whole, and more than once while they are read.
+    """
 
     max_request_body_bytes: int
+    max_json_body_bytes: int
     max_text_chars: int
     allowed_audio_roots: tuple[str, ...] = ()
     voice_dir: str | None = None
@@ -80,12 +86,14 @@ def create_app(
     limits: HttpLimits,
     access: AccessRules = _OPEN,
     speech_format: AudioFormat = AudioFormat.WAV,
+    *,
     ledger: RequestLedger | None = None,
+    bodies: BodyBudget | None = None,
 ) -> FastAPI:
     """Build the application. It owns nothing: whoever made the services starts and closes their runtime.
 
     `speech_format` is what speech is answered in where a request does not say. Its requests are entered in `ledger`,
-    if there is one.
+    and their bodies count against the budget `bodies`, if there are these.
     """
     app = FastAPI(
         title="antiphon",
@@ -94,15 +102,16 @@ def create_app(
         redirect_slashes=False,  # a redirect is built from the Host header, which may be anything
     )
     body_bytes, roots = limits.max_request_body_bytes, limits.allowed_audio_roots
-    text_bytes = min(body_bytes, limits.max_text_chars * _BYTES_PER_CHARACTER + _TEXT_BODY_SLACK_BYTES)
+    json_bytes = min(body_bytes, limits.max_json_body_bytes)
+    text_bytes = min(json_bytes, limits.max_text_chars * _BYTES_PER_CHARACTER + _TEXT_BODY_SLACK_BYTES)
     # On the application's own router: an included one is matched in a second round. What is asked most comes first.
     voices = VoiceSources(services.voices, roots if limits.voice_dir is None else (*roots, limits.voice_dir))
     add_speech_routes(app.router, services.speech, text_bytes, voices, speech_format)
-    add_transcription_routes(app.router, services.transcription, body_bytes, roots)
+    add_transcription_routes(app.router, services.transcription, AudioRequests(body_bytes, json_bytes, roots))
     add_alignment_routes(app.router, services.alignment, body_bytes)
     add_live_routes(app.router, services.transcription)
     add_realtime_routes(app.router, services.transcription)
-    add_task_routes(app.router, services.tasks, body_bytes, TaskSources(roots, voices))
+    add_task_routes(app.router, services.tasks, json_bytes, TaskSources(roots, voices))
     add_health_routes(app.router, services.models, KeyRing(access.accepted_keys))
     add_model_routes(app.router, services.models, services.journal)
     add_voice_routes(app.router, services.voices)
@@ -114,6 +123,8 @@ def create_app(
     add_page_routes(app.router)
     complete(app, access)
     install(app)
+    if bodies is not None:
+        app.add_middleware(HoldBodies, budget=bodies)
     app.add_middleware(JoinBaseUrl)
     install_access(app, access)
     if ledger is not None:

@@ -18,13 +18,14 @@ B = TypeVar("B", bound=HeardAudio)
 
 
 class AudioRequests:
-    """Receives what asks for one file to be heard. Units: `max_body_bytes` of a body.
+    """Receives what asks for one file to be heard. Units: `max_body_bytes` of a form, `max_json_bytes` of a JSON body.
 
     `allowed_roots` are the folders of which a JSON body may name a file.
     """
 
-    def __init__(self, max_body_bytes: int, allowed_roots: Sequence[str]) -> None:
+    def __init__(self, max_body_bytes: int, max_json_bytes: int, allowed_roots: Sequence[str]) -> None:
         self._max_body_bytes = max_body_bytes
+        self._max_json_bytes = max_json_bytes
         self._allowed_roots = allowed_roots
 
     @asynccontextmanager
@@ -36,16 +37,16 @@ class AudioRequests:
         What the block refuses of the file is said of the field that brought it.
         """
         if is_json(media_type(request.headers)):
-            fields = await read_json(request, body, self._max_body_bytes)
+            fields = await read_json(request, body, self._max_json_bytes)
             with await open_audio(fields.audio, self._allowed_roots, "audio") as audio, called({"file": "audio"}):
                 yield fields, audio
         else:
-            with await self.received_form(request) as form:
+            with await self.received_form(request, files=1) as form:
                 yield fields_of(form), _only_file(form)
 
-    async def received_form(self, request: Request) -> Form:
-        """A whole form with any number of files; the caller closes it."""
-        return await read_form(request, FormLimits(body_bytes=self._max_body_bytes))
+    async def received_form(self, request: Request, *, files: int) -> Form:
+        """A whole form with up to so many files; the caller closes it."""
+        return await read_form(request, FormLimits(body_bytes=self._max_body_bytes, files=files))
 
 
 def fields_of(form: Form) -> TranscriptionFields:

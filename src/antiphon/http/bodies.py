@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from antiphon.config.json_objects import DuplicateKey, load_json
+from antiphon.http.held_bodies import share_of
 from antiphon.runtime.aside import aside
 from antiphon.vocabulary.errors import InvalidRequest, TooLarge, UnsupportedMediaType
 
@@ -35,6 +36,11 @@ and tens of bytes of memory. So many take a tenth of a second; what fits into th
 all memory.
 """
 
+JSON_COPIES = 3
+"""How often the content of a JSON body is in memory at worst: as bytes, and in what each of the two parsers made of it;
+later as the fields, and the sound that was in them.
+"""
+
 _COUNTED_BYTES = 1024 * 1024
 """How much of a body is counted at once, which takes 2 ms."""
 
@@ -48,33 +54,38 @@ M = TypeVar("M", bound=BaseModel)
 JsonPath: TypeAlias = tuple[int | str, ...]
 
 
-async def chunks(request: Request, limit_bytes: int) -> AsyncGenerator[bytes]:
+async def chunks(request: Request, limit_bytes: int, *, copies: int = 1) -> AsyncGenerator[bytes]:
     """Yield the body as it arrives; close the generator when it is left early.
 
-    Raises TooLarge before a byte is read when the declared length is over the limit, else when the bytes are, and
-    Starlette's ClientDisconnect when the client leaves.
+    Each byte is counted `copies` times against the budget of all bodies, and until the request has been answered; a
+    body that is left before its end counts no more. Raises TooLarge before a byte is read when the declared length is
+    over the limit, else when the bytes are, ServerBusy when all bodies together are over the budget, and Starlette's
+    ClientDisconnect when the client leaves.
     """
     declared = _declared_bytes(request.headers)
     if declared is not None and declared > limit_bytes:
         raise _too_large(limit_bytes)
+    share = share_of(request.scope)
     received = 0
     more = True
-    while more:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        chunk: bytes = message.get("body", b"")
-        received += len(chunk)
-        if received > limit_bytes:
-            raise _too_large(limit_bytes)
-        if chunk:
-            yield chunk
-        more = _more_follows(message)
+    with share.kept():
+        while more:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            chunk: bytes = message.get("body", b"")
+            received += len(chunk)
+            if received > limit_bytes:
+                raise _too_large(limit_bytes)
+            share.add(copies * len(chunk))
+            if chunk:
+                yield chunk
+            more = _more_follows(message)
 
 
 async def read_bytes(request: Request, limit_bytes: int) -> bytes:
     """Receive the whole body. Raises what `chunks` raises."""
-    async with aclosing(chunks(request, limit_bytes)) as body:
+    async with aclosing(chunks(request, limit_bytes, copies=JSON_COPIES)) as body:
         return b"".join([chunk async for chunk in body])
 
 

@@ -22,11 +22,18 @@ from websockets.frames import CloseCode
 
 from antiphon.http.bodies import invalid_request
 from antiphon.observability.records import note_refusal
+from antiphon.runtime.shortages import shortage_of
 from antiphon.vocabulary import errors
 
 log = logging.getLogger(__name__)
 
 ErrorBody: TypeAlias = dict[str, dict[str, str | None]]
+
+MAX_MESSAGE_CHARS = 1000
+"""A message may quote what the client sent, such as the name of a model; more than this of it is cut."""
+
+MAX_PARAM_CHARS = 200
+"""The longest name of a field that an error repeats."""
 
 MAX_RETRY_AFTER_S = 3600
 """The longest wait that a busy answer asks for, in seconds."""
@@ -53,6 +60,7 @@ TABLE: Mapping[type[errors.AntiphonError], Row] = {
     errors.PackageNotFound: Row(404, "not_found_error"),
     errors.ServerBusy: Row(503, "server_error"),
     errors.InsufficientMemory: Row(503, "server_error"),
+    errors.OutOfResources: Row(503, "server_error"),
     errors.WorkerDied: Row(503, "server_error"),
     errors.UnsupportedSlots: Row(500, "server_error"),
     errors.ShuttingDown: Row(503, "server_error"),
@@ -153,13 +161,28 @@ class AnswerInternalErrors:
             await self._app(scope, receive, send_and_watch)
         except WebSocketDisconnect:
             pass  # its client has left, and nothing is wrong
-        except Exception as fault:  # the edge that owns every outcome of a request
-            log.exception("internal error in %s %r", _method(scope), scope["path"])
-            body = error_body(fault)
+        except Exception as fault:  # noqa: BLE001 (the edge that owns every outcome of a request; it is logged)
+            shortage = shortage_of(fault)
+            _log_fault(scope, shortage)
             if started is None:
-                await _answer(500, body)(scope, receive, send)
+                await error_response(shortage or fault)(scope, receive, send)
             elif started == "websocket.accept":
-                await send({"type": "websocket.close", "code": CloseCode.INTERNAL_ERROR, "reason": "internal error"})
+                code, reason = _farewell(shortage)
+                await send({"type": "websocket.close", "code": code, "reason": reason})
+
+
+def _log_fault(scope: Scope, shortage: errors.OutOfResources | None) -> None:
+    """Log the exception that is being handled; a shortage is no fault of the code, and needs no traceback."""
+    if shortage is None:
+        log.exception("internal error in %s %r", _method(scope), _path(scope))
+    else:
+        log.error("%s %r: %s", _method(scope), _path(scope), shortage)
+
+
+def _farewell(shortage: errors.OutOfResources | None) -> tuple[CloseCode, str]:
+    return (
+        (CloseCode.INTERNAL_ERROR, "internal error") if shortage is None else (close_code(shortage), shortage.message)
+    )
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
@@ -171,7 +194,7 @@ async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
 async def _on_domain_error(request: Request, exc: Exception) -> Response:
     row = _row(exc)
     if row is not None and row.message is not None:
-        log.error("%s %r: %s", _method(request.scope), request.scope["path"], exc)
+        log.error("%s %r: %s", _method(request.scope), _path(request.scope), exc)
     return error_response(exc)
 
 
@@ -223,6 +246,11 @@ def _method(scope: Scope) -> str:
     return method
 
 
+def _path(scope: Scope) -> str:
+    path: str = scope["path"]
+    return path[:MAX_PARAM_CHARS]
+
+
 def _row(error: Exception) -> Row | None:
     for kind in type(error).__mro__:
         if row := TABLE.get(kind):
@@ -243,7 +271,8 @@ def _reason(body: ErrorBody) -> str:
 
 
 def _body(message: str, kind: str, param: str | None, code: str | None) -> ErrorBody:
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+    short = message if len(message) <= MAX_MESSAGE_CHARS else f"{message[:MAX_MESSAGE_CHARS]}..."
+    return {"error": {"message": short, "type": kind, "param": param and param[:MAX_PARAM_CHARS], "code": code}}
 
 
 def _answer(status: int, body: ErrorBody, headers: Mapping[str, str] | None = None) -> Response:

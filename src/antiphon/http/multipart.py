@@ -8,7 +8,7 @@ Source of the format: RFC 7578 and RFC 2046 section 5.1.
 import io
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack, aclosing, suppress
 from dataclasses import dataclass
 from email.message import Message
 from typing import BinaryIO, Self
@@ -18,6 +18,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from antiphon.http.bodies import chunks, media_type
+from antiphon.http.held_bodies import BodyShare, share_of
 from antiphon.vocabulary.errors import InvalidRequest, TooLarge, UnsupportedMediaType
 
 SPILL_BYTES = 1024 * 1024
@@ -32,10 +33,12 @@ class FormLimits:
     """What a form may hold. Units: bytes; `text_bytes` is for all its text fields together, `header_bytes` a line's.
 
     `file_fields` names the fields that are files, whatever a part's own headers say of it; all others are texts.
+    `files` is for all of them together: a file may take a descriptor while the form arrives.
     """
 
     body_bytes: int
     file_fields: frozenset[str] = frozenset({"file"})
+    files: int = 1
     parts: int = 100
     text_bytes: int = 1024 * 1024
     header_bytes: int = 8192
@@ -53,11 +56,14 @@ class Upload:
 
 
 class Form:
-    """A received form. It owns its files: close it, or use it as a context manager."""
+    """A received form. It owns its files and its share of the budget: close it, or use it as a context manager."""
 
-    def __init__(self, texts: Mapping[str, Sequence[bytes]], uploads: Mapping[str, Sequence[Upload]]) -> None:
+    def __init__(
+        self, texts: Mapping[str, Sequence[bytes]], uploads: Mapping[str, Sequence[Upload]], share: BodyShare
+    ) -> None:
         self._texts = texts
         self._uploads = uploads
+        self._share = share
 
     def values(self, name: str) -> list[str]:
         """Every text under this name, in the order sent. Raises InvalidRequest for what is no UTF-8 or holds a NUL."""
@@ -79,6 +85,7 @@ class Form:
         for uploads in self._uploads.values():
             for upload in uploads:
                 upload.body.close()
+        self._share.release()
 
     def __enter__(self) -> Self:
         return self
@@ -91,9 +98,10 @@ async def read_form(request: Request, limits: FormLimits) -> Form:
     """Receive a whole form; the caller closes it. On any error, and on cancellation, its files are closed here.
 
     Raises UnsupportedMediaType for another content type, TooLarge over a limit of bytes, InvalidRequest for a form that
-    is malformed, cut or has too many parts, and Starlette's ClientDisconnect when the client leaves.
+    is malformed, cut or has too many parts or files, ServerBusy when all bodies together hold too much, and Starlette's
+    ClientDisconnect when the client leaves.
     """
-    receiver = _FormReceiver(limits)
+    receiver = _FormReceiver(limits, share_of(request.scope))
     parser = _parser(request, receiver)
     with ExitStack() as undo:
         undo.callback(receiver.close)
@@ -108,9 +116,10 @@ async def read_form(request: Request, limits: FormLimits) -> Form:
 class _Spool:
     """Where one file grows: memory at first, an unlinked file once it is large."""
 
-    def __init__(self, filename: str | None, content_type: str | None) -> None:
+    def __init__(self, filename: str | None, content_type: str | None, share: BodyShare) -> None:
         self._filename = filename
         self._content_type = content_type
+        self._share = share
         self._body: BinaryIO = io.BytesIO()
         self._size_bytes = 0
 
@@ -118,6 +127,7 @@ class _Spool:
         if self._size_bytes <= SPILL_BYTES < self._size_bytes + len(data):
             with self._body as memory:
                 memory.seek(0)
+                self._share.add_file()
                 self._body = tempfile.TemporaryFile(prefix="antiphon-")  # noqa: SIM115 (closed by the form)
                 self._body.write(memory.read())
         self._body.write(data)
@@ -128,14 +138,17 @@ class _Spool:
         return Upload(self._filename, self._content_type, self._body, self._size_bytes)
 
     def close(self) -> None:
-        self._body.close()
+        with suppress(OSError):  # on a full disk, closing tries once more to write what could not be written
+            self._body.close()
 
 
 class _FormReceiver:
     """What the parser calls: it collects the parts and counts them against the limits."""
 
-    def __init__(self, limits: FormLimits) -> None:
+    def __init__(self, limits: FormLimits, share: BodyShare) -> None:
         self.limits = limits
+        self._share = share
+        self._files = 0
         self._texts: dict[str, list[bytearray]] = {}
         self._spools: dict[str, list[_Spool]] = {}
         self._parts = 0
@@ -175,7 +188,9 @@ class _FormReceiver:
         except UnicodeDecodeError as exc:
             raise InvalidRequest("the form is malformed: the name of a field is not UTF-8") from exc
         if self._name in self.limits.file_fields:
-            spool = _Spool(_filename(disposition, options), _header_text(self._headers.get(b"content-type")))
+            self._count_file()
+            content_type = _header_text(self._headers.get(b"content-type"))
+            spool = _Spool(_filename(disposition, options), content_type, self._share)
             self._spools.setdefault(self._name, []).append(spool)
             self._sink = spool
         else:
@@ -194,6 +209,13 @@ class _FormReceiver:
                     raise TooLarge(f"{self._name}: it goes over {limit}", param=self._name)
                 text += data[start:end]
 
+    def _count_file(self) -> None:
+        """Refuse a file too many as soon as its headers have come, before anything of it is kept."""
+        self._files += 1
+        if self._files > self.limits.files:
+            wanted = "one audio file is wanted" if self.limits.files == 1 else f"at most {self.limits.files} are taken"
+            raise InvalidRequest(f"{self._name}: {wanted}, and more came", param=self._name)
+
     def end(self) -> None:
         self._complete = True
 
@@ -203,6 +225,7 @@ class _FormReceiver:
         return Form(
             {name: [bytes(text) for text in texts] for name, texts in self._texts.items()},
             {name: [spool.upload() for spool in spools] for name, spools in self._spools.items()},
+            self._share,
         )
 
     def close(self) -> None:

@@ -25,12 +25,14 @@ class PeerLimits:
 
     `header_timeout_s` runs from the first byte of a request, or from the connection, to the end of its headers,
     whatever drips meanwhile. `body_timeout_s` and `send_timeout_s` are the longest without a byte of progress while a
-    body arrives or an answer is taken. `keep_alive_s` is how long a connection may lie idle between two requests.
-    `max_message_bytes` is the longest message of a WebSocket.
+    body arrives or an answer is taken; besides, a body must bring `min_body_bytes_per_s` on average over each
+    `body_timeout_s`. `keep_alive_s` is how long a connection may lie idle between two requests. `max_message_bytes` is
+    the longest message of a WebSocket.
     """
 
     header_timeout_s: float = 20.0
     body_timeout_s: float = 30.0
+    min_body_bytes_per_s: int = 4096
     send_timeout_s: float = 30.0
     keep_alive_s: float = 75.0
     max_connections: int = 1000

@@ -14,6 +14,7 @@ from antiphon.http.access import AccessRules, install_access
 from antiphon.http.base_url import JoinBaseUrl
 from antiphon.http.bodies import DrainUnreadBodies
 from antiphon.http.envelope import install
+from antiphon.http.held_bodies import BodyBudget, HoldBodies
 from antiphon.http.ledger import RequestLedger
 from antiphon.scaling.changes import Changes
 from antiphon.scaling.forwarding import NAMED, Forwarding
@@ -44,8 +45,9 @@ def create_front(
     access: AccessRules,
     ledger: RequestLedger,
     limit_bytes: int,
+    bodies: BodyBudget,
 ) -> FastAPI:
-    """Build the application. Units: `limit_bytes` of a request's body."""
+    """Build the application. Units: `limit_bytes` of a request's body; `bodies` is for all of them together."""
     app = FastAPI(title="antiphon", openapi_url=None, redirect_slashes=False)  # the document is a replica's
     router: Router = app.router
     for path in _CHANGES:
@@ -55,6 +57,7 @@ def create_front(
     router.add_route("/{path:path}", forwarding.forward, list(_METHODS))
     router.add_websocket_route("/{path:path}", sockets.forward)
     install(app)
+    app.add_middleware(HoldBodies, budget=bodies)
     app.add_middleware(JoinBaseUrl)
     install_access(app, access)
     app.add_middleware(ledger.around)

@@ -6,7 +6,7 @@ It listens on the address of its node, for the front alone. It knows of Ray Serv
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from secrets import compare_digest
 
@@ -51,9 +51,7 @@ class SpeechReplica:
         self._node = str(get_node_ip_address())  # type: ignore[no-untyped-call]  # Ray's
         config = as_replica(plan.config, self._name, self._node)
         made = assemble(config, AdapterFinder(plan.families), parallel_jobs=plan.parallel_jobs, source="the plan")
-        self._assembly = _Guarded(
-            made.config, made.runtime, made.codec, made.services, made.ledger, made.journal, plan.token
-        )
+        self._assembly = _Guarded(**{field.name: getattr(made, field.name) for field in fields(made)}, token=plan.token)
         self._stop = _Stop()
         self._url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._serving = asyncio.ensure_future(serve(self._assembly, self._url.set_result, self._stop))

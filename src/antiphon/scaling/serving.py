@@ -7,9 +7,10 @@ from functools import partial
 
 from starlette.types import Scope
 
-from antiphon.bootstrap import bind_as_allowed, peer_limits
+from antiphon.bootstrap import bind_as_allowed, body_budget, peer_limits
 from antiphon.config import ServerConfig
 from antiphon.http.access import AccessRules
+from antiphon.http.held_bodies import BodyBudget
 from antiphon.http.keys import KeyRing
 from antiphon.http.ledger import RequestLedger
 from antiphon.http.server import HttpServer, address_of
@@ -53,17 +54,16 @@ async def serve_front(
         shutdown = Shutdown(fleet, clock, config.drain_timeout_ms / 1000, on_begun=supervisor.stopping)
         opened.callback(shutdown.close)
         signals.tell(shutdown.ask)
-        limits, order = peer_limits(config), shutdown.order
+        limits, order, bodies = peer_limits(config), shutdown.order, body_budget(config)
         async with AsyncExitStack() as until_end:
             upstream = await until_end.enter_async_context(Upstream(fleet.token))
             url = address_of(bound, secure=tls is not None)
             on_listening(url)
             if config.listeners:
-                side.start(
-                    Served(_app(config, fleet, upstream, elsewhere, ledger), limits, order, ledger), shutdown.begin
-                )
+                app = _app(config, fleet, upstream, elsewhere, ledger, bodies=bodies)
+                side.start(Served(app, limits, order, ledger), shutdown.begin)
             supervisor.ready(f"answering at {url}, replicas: {fleet.size}")
-            served = Served(_app(config, fleet, upstream, local, ledger), limits, order, ledger)
+            served = Served(_app(config, fleet, upstream, local, ledger, bodies=bodies), limits, order, ledger)
             try:
                 await HttpServer(bound, served, clock, tls).serve()
             finally:
@@ -71,7 +71,15 @@ async def serve_front(
                 await side.join()
 
 
-def _app(config: ServerConfig, fleet: Fleet, upstream: Upstream, access: AccessRules, ledger: RequestLedger) -> AsgiApp:
+def _app(
+    config: ServerConfig,
+    fleet: Fleet,
+    upstream: Upstream,
+    access: AccessRules,
+    ledger: RequestLedger,
+    *,
+    bodies: BodyBudget,
+) -> AsgiApp:
     limit_bytes, piece_bytes = config.max_request_body_bytes, peer_limits(config).max_message_bytes
     return create_front(
         Forwarding(fleet, upstream, limit_bytes, piece_bytes),
@@ -81,6 +89,7 @@ def _app(config: ServerConfig, fleet: Fleet, upstream: Upstream, access: AccessR
         access=access,
         ledger=ledger,
         limit_bytes=limit_bytes,
+        bodies=bodies,
     )
 
 

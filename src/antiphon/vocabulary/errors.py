@@ -72,6 +72,12 @@ class InsufficientMemory(ServerBusy):
     code = "insufficient_memory"
 
 
+class OutOfResources(ServerBusy):
+    """The operating system had no disk space, file descriptors or memory left for this."""
+
+    code = "out_of_resources"
+
+
 class WorkerDied(ServerBusy):
     """The process that the engine ran in has ended; the next request finds a new one."""
 

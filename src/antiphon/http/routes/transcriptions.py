@@ -53,6 +53,9 @@ from antiphon.service.transcription import (
 from antiphon.vocabulary.errors import InvalidRequest
 from antiphon.vocabulary.tasks import Task
 
+MAX_BATCH_FILES = 64
+"""The most recordings of one batch. Each may take a file descriptor while the form arrives."""
+
 _FOUND_IN_AUDIO = (*LISTENERS, Task.VAD)
 """What the models are for whose whole finding `details` can tell; an alignment needs a text as well."""
 
@@ -81,11 +84,8 @@ _FOUND = answered(DetailsAnswer, errors=_ERRORS, timed=True)
 _EVENTS = answered({SSE_TYPE: None}, errors=_ERRORS, timed=True)
 
 
-def add_transcription_routes(
-    router: APIRouter, service: TranscriptionService, max_body_bytes: int, allowed_roots: Sequence[str]
-) -> None:
+def add_transcription_routes(router: APIRouter, service: TranscriptionService, requests: AudioRequests) -> None:
     """The routes that have audio transcribed."""
-    requests = AudioRequests(max_body_bytes, allowed_roots)
 
     @post(router, "/v1/audio/transcriptions", operation(TranscriptionBody, file_in_form="audio") | _ANSWERS)
     async def transcriptions(request: Request) -> Response:
@@ -116,7 +116,7 @@ def add_transcription_routes(
     @post(router, "/v1/batches/transcriptions", form_operation(BatchForm, "audio", several=True) | _EVENTS)
     async def batch(request: Request) -> Response:
         """Have several files, each a form field `file`, transcribed in one native batch; each is answered when done."""
-        with await requests.received_form(request) as received:
+        with await requests.received_form(request, files=MAX_BATCH_FILES) as received:
             fields = fields_of(received)
             form = _form_of(fields, TranscriptFormat.DIARIZED_JSON)
             order = _transcription_order(order_of(fields, request), form, stream=False)

@@ -15,6 +15,7 @@ from antiphon.http.envelope import error_response, reason_of
 from antiphon.http.ledger import REQUEST_ID
 from antiphon.http.server.exchange import Exchange
 from antiphon.http.server.handshake import Upgrade
+from antiphon.http.server.pace import Pace
 from antiphon.http.server.progress import Progress
 from antiphon.http.server.refusals import last_answer
 from antiphon.http.server.traffic import LINGER_S, STALL_S, Traffic
@@ -55,6 +56,7 @@ class Connection(HttpToolsProtocol):
         self._unframed_bytes = 0  # of a head that has no end yet, or between two pieces of a body
         self._begun_at = 0.0  # when the peer began to owe this, or to owe nothing
         self._heard_at = 0.0
+        self._pace = Pace(self._limits.min_body_bytes_per_s, self._limits.body_timeout_s)
         self._running: RequestResponseCycle | None = None
         self._exchange: Exchange | None = None
         self._stopped_at = 0.0
@@ -123,6 +125,7 @@ class Connection(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """A piece of its body."""
         self._unframed_bytes = 0
+        self._pace.count(len(body))
         super().on_body(body)
         if self._exchange is not None and self._receives_running:
             self._exchange.count(len(body))
@@ -183,6 +186,7 @@ class Connection(HttpToolsProtocol):
             self.flow.read_paused or self._owed is _Owed.HEAD or self._keeps_pace() or not self._receives_running
         ):
             self._heard_at = now  # it is not the peer's turn, or not ours to say so
+            self._pace.restart(now)
             if self.flow.read_paused and self._progress.peer_has_closed():
                 self.abort()
         elif self._owed is not _Owed.NOTHING and stops:
@@ -207,18 +211,20 @@ class Connection(HttpToolsProtocol):
                     self._part(RequestTimeout("the headers of the request did not arrive in time"))
             case _Owed.BODY:
                 if self._is_over(now - self._heard_at, self._limits.body_timeout_s):
-                    self._end_body(now)
+                    self._end_body(now, "the body of the request stopped arriving")
+                elif self._pace.is_too_slow(now):
+                    self._end_body(now, "the body of the request arrives too slowly (min_body_bytes_per_s)")
             case _Owed.NOTHING if not self.answers and not self._traffic.stop.begun.is_set():
                 limit_s = self._limits.header_timeout_s if self._running is None else self._limits.keep_alive_s
                 if self._is_over(now - self._begun_at, limit_s):
                     self.transport.close()
 
-    def _end_body(self, now: float) -> None:
+    def _end_body(self, now: float, message: str) -> None:
         """Have the request answered where that can still be, and let go of the peer afterwards."""
         if self._exchange is None or self.cycle.response_started:
             self.abort()
             return
-        self._exchange.end_body(RequestTimeout("the body of the request stopped arriving"))
+        self._exchange.end_body(RequestTimeout(message))
         self._parted_at = now
 
     @property
@@ -268,6 +274,7 @@ class Connection(HttpToolsProtocol):
     def _owe(self, owed: _Owed) -> None:
         self._owed = owed
         self._begun_at = self._heard_at
+        self._pace.restart(self._begun_at)
 
     def _part(self, error: AntiphonError) -> None:
         """Answer what no application hears of, and read no more; a peer that still sends can see the answer.
