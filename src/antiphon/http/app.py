@@ -99,6 +99,8 @@ def create_app(
         title="antiphon",
         version=__version__,
         description="A self-hosted speech server.",
+        docs_url=None,  # /docs and /redoc are pages of ours
+        redoc_url=None,
         redirect_slashes=False,  # a redirect is built from the Host header, which may be anything
     )
     body_bytes, roots = limits.max_request_body_bytes, limits.allowed_audio_roots
