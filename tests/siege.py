@@ -9,6 +9,7 @@
 `PULSE_LIMIT_S`, the server's memory stays in bounds, and a normal request succeeds while the attack is still on.
 """
 
+import http.client
 import json
 import socket
 import subprocess
@@ -93,6 +94,14 @@ def send_all_that_fits(peer: socket.socket, data: bytes) -> None:
     """Send until the server has had enough: it may close, or answer and read no more."""
     with suppress(ConnectionError, TimeoutError):
         peer.sendall(data)
+
+
+def read_answer(peer: socket.socket) -> tuple[int, dict[str, str | None]]:
+    """Read a whole answer that is an error: its status, and the members of the error."""
+    answer = http.client.HTTPResponse(peer)
+    answer.begin()
+    error: dict[str, str | None] = json.loads(answer.read())["error"]
+    return answer.status, error
 
 
 def head_of(method: str, path: str, *headers: str) -> bytes:
