@@ -5,15 +5,17 @@ An abort only detaches: the request's work is told that its client has left, and
 """
 
 import asyncio
+from collections.abc import Sequence
 from enum import Enum, auto
 
-from httptools import HttpParserError, HttpParserUpgrade
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from antiphon.http.envelope import error_response, reason_of
 from antiphon.http.ledger import REQUEST_ID
 from antiphon.http.server.exchange import Exchange
+from antiphon.http.server.flow import PipelineFlow
 from antiphon.http.server.handshake import Upgrade
 from antiphon.http.server.pace import Pace
 from antiphon.http.server.progress import Progress
@@ -31,6 +33,12 @@ from antiphon.vocabulary.errors import (
 
 MAX_HEAD_BYTES = 64 * 1024
 """The most that a request's headers may take, or what comes between two pieces of a body; uvicorn has no limit."""
+
+_SLICE_BYTES = 1024
+"""How much is parsed at once, unless it is known to be all body. A read has up to 256 KiB: thousands of tiny requests.
+
+Parsing stops once a request waits behind another one. So no more of them are held than fit into a slice, about 50.
+"""
 
 _MAX_SURPLUS = 64
 """Connections over the limit that are told so at one time; those beyond are just dropped."""
@@ -53,6 +61,9 @@ class Connection(HttpToolsProtocol):
         self._limits = traffic.limits
         self._now = traffic.clock.now
         self._owed = _Owed.NOTHING
+        self._unparsed = b""  # what was read behind a request that waits for the one before it
+        self._body_left_bytes = 0  # of a body that has declared its length
+        self._resumes_body = False  # whether the parser reads a head that we made
         self._unframed_bytes = 0  # of a head that has no end yet, or between two pieces of a body
         self._begun_at = 0.0  # when the peer began to owe this, or to owe nothing
         self._heard_at = 0.0
@@ -71,6 +82,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Greet the peer, or turn it away where there are too many."""
         super().connection_made(transport)
+        self.flow = self._flow = PipelineFlow(transport)
         self._begun_at = self._heard_at = self._now()
         self._progress = Progress(transport, self._begun_at)
         surplus = len(self.connections) - self._limits.max_connections
@@ -85,20 +97,58 @@ class Connection(HttpToolsProtocol):
         """Tell the request that runs, which uvicorn forgets where a later one came after it in the pipeline."""
         super().connection_lost(exc)
         self.pipeline.clear()
+        self._unparsed = b""
         if self._exchange is not None:
             self._exchange.detach()
 
     def data_received(self, data: bytes) -> None:
-        """Count, and hand on; what a refused peer still sends is dropped."""
+        """Parse what can be answered now; what a refused peer still sends is dropped."""
         self._heard_at = self._now()
-        if self._parted_at is not None:
-            return
-        self._unframed_bytes += len(data)
+        if self._parted_at is None:
+            self._unparsed += data
+            self._parse()
+
+    def _parse(self) -> None:
+        """Parse until a request waits behind the one that runs; then what is left stays, and no more is read."""
+        unparsed, start = self._unparsed, 0
+        self._unparsed = b""  # it may be parsed anew below, where a WebSocket takes over, or be dropped by a refusal
+        while start < len(unparsed) and not (self.pipeline or self._is_done):
+            end = start + max(_SLICE_BYTES, self._body_left_bytes)
+            piece = unparsed[start:end]
+            start = end
+            try:
+                self._feed(piece)
+            except HttpParserUpgrade as end_of_head:
+                rest = piece[end_of_head.args[0] :] + unparsed[start:]
+                if self._should_upgrade():
+                    self._upgrade(rest)
+                    return
+                self._ignore_upgrade()
+                unparsed, start = rest, 0
+        if not self._is_done:
+            self._unparsed = unparsed[start:]
+        if self.pipeline:
+            self._flow.hold()
+
+    def _ignore_upgrade(self) -> None:
+        """Go on with HTTP behind a request for another protocol, as RFC 9110 (7.8) allows: curl asks for h2c so.
+
+        The parser has stopped at the end of the head, and takes even the request's own body for the other protocol. So
+        a new one takes over, which is told by a head of its own how the body is framed.
+        """
+        self.parser = _new_parser(self)
+        if framing := _framing_of(self.headers):
+            self._resumes_body = True
+            self.parser.feed_data(b"POST / HTTP/1.1\r\n%s: %s\r\n\r\n" % framing)
+            self._resumes_body = False
+
+    def _feed(self, piece: bytes) -> None:
+        """Have the parser take a piece; raises HttpParserUpgrade where another protocol begins in it."""
+        self._unframed_bytes += len(piece)
         try:
-            self.parser.feed_data(data)
-        except HttpParserUpgrade as end_of_head:
-            if self._should_upgrade():
-                self._upgrade(data[end_of_head.args[0] :])
+            self.parser.feed_data(piece)
+        except HttpParserUpgrade:
+            raise
         except HttpParserError:
             self._part(InvalidRequest("the request is not HTTP"))
         if self._owed is _Owed.NOTHING:
@@ -108,13 +158,28 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
+        if self._resumes_body:
+            return
         super().on_message_begin()
         self._owe(_Owed.HEAD)
 
+    def on_url(self, url: bytes) -> None:
+        """A piece of its address."""
+        if not self._resumes_body:
+            super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One of its headers."""
+        if not self._resumes_body:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """Its headers are whole, and its answer begins."""
+        if self._resumes_body:
+            return
         super().on_headers_complete()
         self._unframed_bytes = 0
+        self._body_left_bytes = _declared_bytes(self.headers)
         self._owe(_Owed.BODY)
 
     def on_chunk_header(self) -> None:
@@ -125,14 +190,18 @@ class Connection(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """A piece of its body."""
         self._unframed_bytes = 0
+        self._body_left_bytes -= len(body)
         self._pace.count(len(body))
         super().on_body(body)
         if self._exchange is not None and self._receives_running:
             self._exchange.count(len(body))
 
     def on_message_complete(self) -> None:
-        """It is whole."""
+        """It is whole, unless the parser has passed over its body."""
+        if self.parser.should_upgrade() and not self._should_upgrade() and _framing_of(self.headers):
+            return
         super().on_message_complete()
+        self._body_left_bytes = 0
         self._owe(_Owed.NOTHING)
 
     def on_response_complete(self) -> None:
@@ -140,13 +209,15 @@ class Connection(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
         if self._owed is not _Owed.BODY:
             self._begun_at = self._now()
         elif self._receives_running and self._exchange is not None and self._exchange.outlives_answer:
             self._linger()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
+        if not self.pipeline:
+            self._flow.release()
+            self._parse()  # the body of the request that begins now may be part of what is left
 
     def begin_stop(self) -> None:
         """What is under way goes on, and nothing comes after it on this connection; stalls count from now.
@@ -200,6 +271,7 @@ class Connection(HttpToolsProtocol):
     def abort(self) -> None:
         """Detach: the connection is gone at once, with whatever was not sent."""
         self.pipeline.clear()
+        self._unparsed = b""
         if self._exchange is not None:
             self._exchange.detach()
         self.transport.abort()
@@ -234,6 +306,11 @@ class Connection(HttpToolsProtocol):
         uvicorn reads on in a packet that holds more than one request, so `cycle` may be ahead of `_running`.
         """
         return self.cycle is self._running
+
+    @property
+    def _is_done(self) -> bool:
+        """Whether nothing that comes is answered any more."""
+        return self._parted_at is not None or self.transport.is_closing()
 
     def _keeps_pace(self) -> bool:
         """Whether the application times the body that arrives."""
@@ -301,7 +378,8 @@ class Connection(HttpToolsProtocol):
     def _linger(self) -> None:
         """All is said: read no more than it takes for the peer to see it, although it still sends."""
         self._parted_at = self._now()
-        self.flow.resume_reading()
+        self._unparsed = b""
+        self._flow.release()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         else:
@@ -311,3 +389,25 @@ class Connection(HttpToolsProtocol):
     def _is_over(elapsed_s: float, limit_s: float) -> bool:
         """Whether a limit is reached, 0 being none."""
         return 0 < limit_s <= elapsed_s
+
+
+def _new_parser(connection: HttpToolsProtocol) -> HttpRequestParser:
+    """A parser as uvicorn makes it: data behind a request with `Connection: close` does not prevent its answer."""
+    parser = HttpRequestParser(connection)
+    parser.set_dangerous_leniencies(lenient_data_after_close=True)
+    return parser
+
+
+def _framing_of(headers: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, bytes] | None:
+    """The header that says where the body ends, None without a body. The parser has refused any that contradict it."""
+    fields = dict(headers)
+    return next(((name, fields[name]) for name in (b"transfer-encoding", b"content-length") if name in fields), None)
+
+
+def _declared_bytes(headers: Sequence[tuple[bytes, bytes]]) -> int:
+    """The length of a body; 0 if it is not declared, because there is none or it comes in chunks."""
+    match _framing_of(headers):
+        case (b"content-length", length):
+            return int(length)
+        case _:
+            return 0
