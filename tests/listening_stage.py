@@ -67,6 +67,12 @@ class ListeningStage:
         await until(lambda: len(self.connections) > before)
         return peer
 
+    async def dialled(self) -> "Peer":
+        """A new connection, of which the server may not know yet."""
+        peer = Peer(None)
+        await self._dial(peer)
+        return peer
+
     async def connect_over_tls(self, context: ssl.SSLContext) -> "TlsPeer":
         """The same over TLS."""
         peer = TlsPeer(context)
@@ -143,6 +149,11 @@ class ListeningStage:
     def connections(self) -> list[Connection]:
         """The server's sides, in no order."""
         return list(self._server._traffic.state.connections)
+
+    @property
+    def handshakes(self) -> int:
+        """How many TLS handshakes are not over."""
+        return len(self._server._traffic.handshakes)
 
     @property
     def connection(self) -> Connection:

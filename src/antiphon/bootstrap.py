@@ -371,7 +371,12 @@ def opened_journal(assembly: Assembly, clock: Clock) -> JournalLines | None:
 
 
 def peer_limits(config: ServerConfig) -> PeerLimits:
-    """What the default listener grants its peers under this configuration."""
+    """What the default listener grants its peers under this configuration.
+
+    Connections take half of the descriptors at most. One more is refused with a reason; with the last descriptor gone,
+    a connection could not even be accepted.
+    """
+    most_connections = descriptor_limit() // 2
     live = [config.live_limits(), *(it.live for it in config.registrations())]
     return PeerLimits(
         header_timeout_s=config.header_timeout_ms / 1000,
@@ -379,6 +384,6 @@ def peer_limits(config: ServerConfig) -> PeerLimits:
         send_timeout_s=config.send_timeout_ms / 1000,
         keep_alive_s=config.keep_alive_ms / 1000,
         min_body_bytes_per_s=config.min_body_bytes_per_s,
-        max_connections=config.max_connections,
+        max_connections=min(config.max_connections or most_connections, most_connections),
         max_message_bytes=max(it.max_chunk_bytes for it in live),
     )

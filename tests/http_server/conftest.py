@@ -1,10 +1,13 @@
 """Each test serves a small application on a loopback socket, with the clock in its hand."""
 
+import ssl
+
 import pytest
 
 from antiphon.ports.listener import PeerLimits
 from coroutine_tests import pytest_pyfunc_call as pytest_pyfunc_call  # noqa: PLC0414 (a hook for pytest to find)
 from listening_stage import ListeningStage
+from tls_files import TlsFiles
 
 
 @pytest.fixture
@@ -16,3 +19,15 @@ def limits():
 @pytest.fixture
 def stage(limits):
     return ListeningStage(limits)
+
+
+@pytest.fixture
+def files(tmp_path):
+    return TlsFiles(tmp_path)
+
+
+@pytest.fixture
+def tls_stage(limits, files):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*files.certificate())
+    return ListeningStage(limits, context)

@@ -7,7 +7,7 @@ import struct
 import pytest
 import uvloop
 
-from antiphon.http.server.connection import MAX_HEAD_BYTES
+from antiphon.http.server.connection import MAX_HEAD_BYTES, MAX_SURPLUS
 from antiphon.ports.listener import PeerLimits
 from listening_stage import BLOCK_BYTES, head, until
 
@@ -174,6 +174,48 @@ async def test_a_connection_too_many_is_told_so_and_the_others_are_served(stage,
     for peer in served:
         await peer.send(head("/body", "POST", "Content-Length: 0"))
         assert (await peer.answer()).status == 200
+
+
+@pytest.mark.parametrize("limits", [PeerLimits(max_connections=2, header_timeout_s=10)])
+async def test_a_tls_handshake_is_counted_before_it_begins(tls_stage, files):
+    stage = tls_stage
+    silent = [await stage.dialled() for _ in range(2)]
+    await until(lambda: stage.handshakes == 2)
+    surplus = await stage.connect_over_tls(files.client())
+    assert (await surplus.answer()).code == "server_busy"
+    for peer in silent:
+        peer.socket.close()
+    await until(lambda: stage.handshakes == 0)
+    surplus.socket.close()
+    await until(lambda: not stage.connections)
+    served = await stage.connect_over_tls(files.client())
+    await served.send(head("/body", "POST", "Content-Length: 0"))
+    assert (await served.answer()).status == 200
+
+
+@pytest.mark.parametrize("limits", [PeerLimits(max_connections=1)])
+async def test_of_many_silent_tls_peers_few_are_held(tls_stage):
+    held = [await tls_stage.dialled() for _ in range(MAX_SURPLUS + 1)]
+    await until(lambda: tls_stage.handshakes == MAX_SURPLUS + 1)
+    beyond = await tls_stage.dialled()
+    assert await beyond.is_closed()
+    assert tls_stage.handshakes == len(held)
+
+
+async def test_a_tls_peer_that_speaks_something_else_is_let_go_of(tls_stage):
+    peer = await tls_stage.dialled()
+    await until(lambda: tls_stage.handshakes == 1)
+    await peer.send(b"GET / HTTP/1.1\r\n\r\n")
+    await until(lambda: tls_stage.handshakes == 0)
+    assert not tls_stage.connections
+
+
+async def test_a_handshake_does_not_hold_a_stop_up(tls_stage):
+    await tls_stage.dialled()
+    await until(lambda: tls_stage.handshakes == 1)
+    await tls_stage.begin_stop()
+    await tls_stage.returned()
+    assert tls_stage.handshakes == 0
 
 
 async def test_a_head_without_end_is_refused_before_it_fills_the_memory(stage):

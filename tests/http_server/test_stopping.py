@@ -1,27 +1,13 @@
 """The order to stop on real sockets: what is refused, what goes on, what is cut and when, and when it is over."""
 
 import asyncio
-import ssl
 
 import pytest
 import uvloop
 
-from listening_stage import ListeningStage, Peer, head, until
-from tls_files import TlsFiles
+from listening_stage import Peer, head, until
 
 LOOP_FACTORY = uvloop.Loop
-
-
-@pytest.fixture
-def files(tmp_path):
-    return TlsFiles(tmp_path)
-
-
-@pytest.fixture
-def tls_stage(limits, files):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*files.certificate())
-    return ListeningStage(limits, context)
 
 
 async def test_nobody_is_accepted_any_more(stage):

@@ -17,8 +17,6 @@ from antiphon.runtime.memory import SystemMemory
 
 _OLDEST_PYTHON = (3, 11)
 _MIB = 1024 * 1024
-_SPARE_DESCRIPTORS = 64
-"""What a server has open besides its connections: its log, its listeners, a socket and a few files a worker."""
 
 
 def python() -> Diagnosis:
@@ -58,18 +56,17 @@ def memory(groups: ControlGroups, needed_bytes: int) -> Diagnosis:
 
 
 def descriptors(config: ServerConfig) -> Diagnosis:
-    """The limit of open files, against a file for each connection and one for what it uploads."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    """The hard limit of open files, to which a server raises its soft one, against the connections that it may have."""
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return ok("open files", "no limit")
-    wanted = 2 * config.max_connections + _SPARE_DESCRIPTORS
-    if config.max_connections and limit >= wanted:
-        return ok("open files", f"{limit}, for {config.max_connections} connections")
-    connections = str(config.max_connections) if config.max_connections else "any number of"
+    most_connections = limit // 2  # as bootstrap.peer_limits has it
+    if config.max_connections <= most_connections:
+        return ok("open files", f"{limit}, half of them for connections")
     return warn(
         "open files",
-        f"{limit}, and {connections} connections with uploads may need {wanted if config.max_connections else 'more'}",
-        f"`ulimit -n {max(wanted, 4096)}` before the start, LimitNOFILE= in a unit, or a lower max_connections",
+        f"{limit}, so that {most_connections} of {config.max_connections} connections are accepted",
+        f"`ulimit -n {2 * config.max_connections}` before the start, LimitNOFILE= in a unit, or fewer max_connections",
     )
 
 
@@ -81,14 +78,14 @@ def temporary_files(config: ServerConfig) -> Diagnosis:
         free_bytes = shutil.disk_usage(folder).free
     except OSError as error:
         return fail(subject, str(error.strerror or error), "set TMPDIR to a folder that may be written")
-    wanted_bytes = config.max_pending_audio_mb * _MIB + config.max_request_body_bytes
+    wanted_bytes = (config.max_pending_audio_mb + config.max_pending_body_mb) * _MIB
     said = f"{folder} has {_mib(free_bytes)} free{', in memory' if _is_in_memory(folder) else ''}"
     if free_bytes >= wanted_bytes:
         return ok(subject, said)
     return warn(
         subject,
         f"{said}, and uploads may take {_mib(wanted_bytes)}",
-        "set TMPDIR to a larger folder, or lower max_pending_audio_mb and max_request_body_bytes",
+        "set TMPDIR to a larger folder, or lower max_pending_audio_mb and max_pending_body_mb",
     )
 
 

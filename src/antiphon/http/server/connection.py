@@ -40,7 +40,7 @@ _SLICE_BYTES = 1024
 Parsing stops once a request waits behind another one. So no more of them are held than fit into a slice, about 50.
 """
 
-_MAX_SURPLUS = 64
+MAX_SURPLUS = 64
 """Connections over the limit that are told so at one time; those beyond are just dropped."""
 
 
@@ -82,13 +82,14 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Greet the peer, or turn it away where there are too many."""
         super().connection_made(transport)
+        self._traffic.handshakes.pop(self, None)  # it is one of the connections from here on
         self.flow = self._flow = PipelineFlow(transport)
         self._begun_at = self._heard_at = self._now()
         self._progress = Progress(transport, self._begun_at)
-        surplus = len(self.connections) - self._limits.max_connections
+        surplus = self._traffic.open_connections - self._limits.max_connections
         if not self._limits.max_connections or surplus <= 0:
             return
-        if surplus > _MAX_SURPLUS:
+        if surplus > MAX_SURPLUS:
             self.abort()
         else:
             self._part(ServerBusy("the server has too many connections"))

@@ -14,6 +14,7 @@ import uvicorn
 from antiphon.http.server.connection import Connection
 from antiphon.http.server.exchange import goodbye
 from antiphon.http.server.sockets import BACKLOG
+from antiphon.http.server.tls_acceptor import TlsAcceptor
 from antiphon.http.server.traffic import STALL_S, Traffic
 from antiphon.http.server.websocket import WebSocketConnection
 from antiphon.ports.clock import Clock, Timer
@@ -62,14 +63,7 @@ class HttpServer:
         peer that makes no progress for 250 ms is let go of. After the cut every connection is, whatever it does. What
         the application still does for one that is gone is joined without a bound.
         """
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(
-            lambda: Connection(self._traffic),
-            sock=self._bound,
-            ssl=self._tls,
-            ssl_handshake_timeout=self._traffic.limits.header_timeout_s or None if self._tls else None,
-            backlog=BACKLOG,
-        )
+        server = await self._begin_to_accept()
         self._look()
         try:
             await self._stop.begun.wait()
@@ -84,6 +78,12 @@ class HttpServer:
             if self._next_look is not None:
                 self._next_look.cancel()
             self._abort_all()
+
+    async def _begin_to_accept(self) -> asyncio.Server | TlsAcceptor:
+        if self._tls is not None:
+            return TlsAcceptor(self._bound, self._tls, self._traffic)
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(lambda: Connection(self._traffic), sock=self._bound, backlog=BACKLOG)
 
     def _look(self) -> None:
         """Look at every connection, and again a little later."""
@@ -103,7 +103,7 @@ class HttpServer:
             self._cut_at = now if self._cut_at is None else self._cut_at
             if now - self._cut_at >= _CUT_GRACE_S:
                 self._abort_all()
-        if self._traffic.state.tasks:
+        if self._traffic.state.tasks or self._traffic.handshakes:
             return
         connections = self._connections()
         if not connections:

@@ -1,5 +1,6 @@
 """What the connections of one server share: uvicorn's settings and counts, the limits, the clock, the order to stop."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 import uvicorn
@@ -19,7 +20,8 @@ LINGER_S = 2.0
 class Traffic:
     """The shared state; `state` is uvicorn's own set of connections and of the tasks that answer requests.
 
-    `goodbye` answers in the place of `app` once the server stops.
+    `goodbye` answers in the place of `app` once the server stops. `handshakes` are those
+    of TLS that are not over, by the connection that each may become.
     """
 
     config: uvicorn.Config
@@ -30,3 +32,9 @@ class Traffic:
     stop: StopOrder
     clock: Clock
     state: ServerState = field(default_factory=ServerState)
+    handshakes: dict[asyncio.Protocol, asyncio.Task[None]] = field(default_factory=dict)
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections were accepted and are not closed, whatever has come of them so far."""
+        return len(self.state.connections) + len(self.handshakes)
