@@ -6,6 +6,7 @@ from contextlib import closing
 import httpx
 import pytest
 
+from server_process import HANG_GUARD_S
 from siege import MIB, Siege, send_all_that_fits
 from wyoming_stage import raw_event, wyoming_server
 
@@ -25,7 +26,11 @@ FLOODS = {
 @pytest.mark.parametrize("flood", FLOODS)
 def test_tiny_events_do_not_stop_the_loop(tmp_path, flood):
     with wyoming_server(tmp_path, tcp=True) as server, closing(connection_to(server.uri)) as peer:
-        siege = Siege(server.process.url, server.process, lambda: httpx.get(f"{server.process.url}/v1/models"))
+        siege = Siege(
+            server.process.url,
+            server.process,
+            lambda: httpx.get(f"{server.process.url}/v1/models", timeout=HANG_GUARD_S),
+        )
         with siege.watched(max_growth_bytes=24 * MIB):
             send_all_that_fits(peer, FLOODS[flood])
 
