@@ -131,17 +131,16 @@ def installed_config(models_root: Path | None, flags: dict[str, object], *, para
     if not models:
         raise ConfigError("no model is installed; `antiphon models install --default` brings some")
     given = {name: value for name, value in flags.items() if value is not None}
-    config = build_config(
-        {**given, "models": models}, source="the installed models", base=Path.cwd(), parallel_jobs=parallel_jobs
+    build = partial(
+        build_config, source="the installed models", base=Path.cwd(), parallel_jobs=parallel_jobs, flags=given
     )
+    config = build({"models": models})
     if not parallel_jobs:
         return config
     cores = usable_cores()
     for model, registration in zip(models, config.registrations(), strict=True):
         model["slots"] = min(cores, audited_slots(registration.spec))
-    return build_config(
-        {**given, "models": models}, source="the installed models", base=Path.cwd(), parallel_jobs=parallel_jobs
-    )
+    return build({"models": models})
 
 
 def _openai_names(installed: Sequence[InstalledModel]) -> dict[str, list[str]]:

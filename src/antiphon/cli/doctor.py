@@ -32,7 +32,7 @@ def doctor(
 
     found: list[Diagnosis] = []
     with one_line_errors(), ended_in_order():
-        keys = tuple(server_keys()), tuple(admin_keys())
+        keys = server_keys(), admin_keys()
         for diagnosis in examine(Order(config, models_root, *keys, tuple(family or ()), parallel_jobs)):
             found.append(diagnosis)
             if not as_json:
