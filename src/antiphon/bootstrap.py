@@ -17,7 +17,7 @@ from antiphon.http.access import AccessRules, local_names
 from antiphon.http.app import HttpLimits, Services, create_app
 from antiphon.http.held_bodies import BodyBudget
 from antiphon.http.ledger import RequestLedger
-from antiphon.http.server import HttpServer, address_of, bind
+from antiphon.http.server import HttpServer, address_of, listen, resolve
 from antiphon.http.tls import tls_context
 from antiphon.listeners.kinds import make_listener
 from antiphon.listeners.side import SideListeners
@@ -131,17 +131,16 @@ def installed_config(models_root: Path | None, flags: dict[str, object], *, para
     if not models:
         raise ConfigError("no model is installed; `antiphon models install --default` brings some")
     given = {name: value for name, value in flags.items() if value is not None}
-    config = build_config(
-        {**given, "models": models}, source="the installed models", base=Path.cwd(), parallel_jobs=parallel_jobs
+    build = partial(
+        build_config, source="the installed models", base=Path.cwd(), parallel_jobs=parallel_jobs, flags=given
     )
+    config = build({"models": models})
     if not parallel_jobs:
         return config
     cores = usable_cores()
     for model, registration in zip(models, config.registrations(), strict=True):
         model["slots"] = min(cores, audited_slots(registration.spec))
-    return build_config(
-        {**given, "models": models}, source="the installed models", base=Path.cwd(), parallel_jobs=parallel_jobs
-    )
+    return build({"models": models})
 
 
 def _openai_names(installed: Sequence[InstalledModel]) -> dict[str, list[str]]:
@@ -296,15 +295,15 @@ def bind_as_allowed(config: ServerConfig) -> tuple[socket.socket, frozenset[str]
 
     Raises ConfigError where that is not possible, or would let other machines in without a key.
     """
-    bound = bind(config.host, config.port)
-    names = local_names(config.host, bound.getsockname()[0])
+    # The key is checked before the socket listens: until then nobody can connect.
+    address = resolve(config.host, config.port)
+    names = local_names(config.host, address.host)
     if names is None and not config.api_keys and not config.insecure:
-        bound.close()
         raise ConfigError(
             f"host: {config.host} can be reached from other machines, and no API key is set;"
             " set one (--api-key), or say --insecure"
         )
-    return bound, names
+    return listen(address), names
 
 
 async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals: StopSource | None = None) -> None:
@@ -314,9 +313,9 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
     """
     config, clock = assembly.config, LoopClock()
     with ExitStack() as opened:
+        tls = tls_context(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
         bound, names = bind_as_allowed(config)
         opened.callback(bound.close)
-        tls = tls_context(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
         rules = HouseRules(assembly.access().accepted_keys, config.insecure)
         side = SideListeners([make_listener(it.kind, it.options(), rules) for it in config.listeners])
         side.open()

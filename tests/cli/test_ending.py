@@ -1,4 +1,4 @@
-"""A command that is told to end by SIGTERM leaves none of the processes that it has started."""
+"""A command that is told to end by SIGTERM or SIGHUP leaves none of the processes that it has started."""
 
 import json
 import os
@@ -17,8 +17,6 @@ from fake_hub import FakeHub, serving
 from hub_packages import REPOSITORY, REVISION, catalogue_text, know_only, package_of
 from server_process import ANTIPHON, HANG_GUARD_S
 
-TERMINATED = 128 + signal.SIGTERM
-
 
 class Command:
     """A command under way, in a folder for temporary files of its own."""
@@ -26,22 +24,24 @@ class Command:
     def __init__(self, process: subprocess.Popen[str], temp: Path) -> None:
         self.process = process
         self._temp = temp
+        self._told = signal.SIGTERM
 
     def await_line(self, beginning: str) -> None:
         """Read what it says until a line begins so."""
         assert self.process.stderr is not None
         assert any(line.startswith(beginning) for line in self.process.stderr)
 
-    def is_told_to_end(self) -> list[psutil.Process]:
-        """Send SIGTERM; returns the processes that it had started, of which there are some."""
+    def is_told_to_end(self, number: signal.Signals = signal.SIGTERM) -> list[psutil.Process]:
+        """Send a signal; returns the processes that it had started, of which there are some."""
         started = psutil.Process(self.process.pid).children(recursive=True)
         assert started
-        self.process.terminate()
+        self.process.send_signal(number)
+        self._told = number
         return started
 
     def leaves_nothing(self, started: Sequence[psutil.Process]) -> bool:
         """Wait for its end."""
-        assert self.process.wait(HANG_GUARD_S) == TERMINATED
+        assert self.process.wait(HANG_GUARD_S) == 128 + self._told
         return not any(it.is_running() for it in started) and not list(self._temp.iterdir())
 
 
@@ -81,7 +81,8 @@ def test_bench_ends_its_servers(tmp_path):
         assert command.leaves_nothing(command.is_told_to_end())
 
 
-def test_an_install_ends_its_download(tmp_path, monkeypatch):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_install_ends_its_download(tmp_path, monkeypatch, number):
     files = {"model.bin": bytes(4 * 1024 * 1024)}
     with serving(FakeHub(REPOSITORY, REVISION, files)) as hub:
         know_only(hub, tmp_path / "hf", monkeypatch)
@@ -90,5 +91,5 @@ def test_an_install_ends_its_download(tmp_path, monkeypatch):
         hub.held = threading.Event()
         with running(tmp_path, "models", "install", "big", "--models-root", "root") as command:
             assert hub.half_sent.wait(HANG_GUARD_S)
-            assert command.leaves_nothing(command.is_told_to_end())
+            assert command.leaves_nothing(command.is_told_to_end(number))
         hub.held.set()

@@ -12,15 +12,17 @@ Refusal = Callable[..., str]
 SECRET = "a secret of the operator"
 
 
-@pytest.mark.parametrize("keys", [[SECRET], SECRET, [""], ["naïve"], [1], {SECRET: SECRET}, None, ["ok", "a\tb"]])
+@pytest.mark.parametrize("keys", [[SECRET], SECRET, [], [""], ["naïve"], [1], {SECRET: SECRET}, None, ["ok", "a\tb"]])
 def test_keys_that_no_header_can_carry_are_refused_and_not_repeated(load: Load, refusal: Refusal, keys: object) -> None:
     line = refusal(load, {"api_keys": keys})
     assert line.startswith("server.json: api_keys")
-    assert line.endswith("wanted a list of API keys, each of 1 or more visible ASCII characters")
+    assert line.endswith("wanted a list of 1 or more API keys, each of 1 or more visible ASCII characters")
 
 
 def test_a_flag_with_an_unfit_key_is_named_as_it_is_written(load: Load, refusal: Refusal) -> None:
-    assert refusal(load, {}, api_keys=[SECRET]).startswith("--api-key: wanted a list of API keys, ")
+    assert refusal(load, {}, api_keys=[SECRET]).startswith(
+        "--api-key or ANTIPHON_API_KEYS: wanted a list of 1 or more API keys, "
+    )
 
 
 def test_keys_do_not_show_where_a_configuration_is_shown(load: Load) -> None:

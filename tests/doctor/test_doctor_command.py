@@ -87,9 +87,10 @@ def test_the_last_line_counts():
     assert closing_line([ok("a", ""), ok("b", ""), fail("c", "", "")]) == "2 ok, 0 warn, 1 fail"
 
 
-def test_the_admin_keys_of_the_environment_are_read(tmp_path, monkeypatch):
+@pytest.mark.parametrize("text", ["no key", " , "])
+def test_the_admin_keys_of_the_environment_are_read(tmp_path, monkeypatch, text):
     monkeypatch.setattr("antiphon.doctor.examination.installed_points", list)
-    monkeypatch.setenv("ANTIPHON_ADMIN_KEYS", "no key")
+    monkeypatch.setenv("ANTIPHON_ADMIN_KEYS", text)
     (tmp_path / "server.json").write_text("{}")
 
     done = CliRunner().invoke(app, ["doctor", "--config", str(tmp_path / "server.json")])

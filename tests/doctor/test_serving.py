@@ -39,13 +39,13 @@ def test_a_file_that_can_be_served_is_in_order(tmp_path):
 def test_a_file_with_a_fault_is_a_fault_with_the_line_that_a_start_leaves_with(tmp_path):
     (tmp_path / "server.json").write_text(json.dumps({"prot": 9}))
 
-    told, made = configured(tmp_path / "server.json", None, [], parallel_jobs=False)
+    told, made = configured(tmp_path / "server.json", None, None, parallel_jobs=False)
     assert (told.health, made) == (FAIL, None)
     assert "prot" in told.said
 
 
 def test_nothing_to_serve_is_a_fault(tmp_path):
-    told, made = configured(None, tmp_path, [], parallel_jobs=False)
+    told, made = configured(None, tmp_path, None, parallel_jobs=False)
 
     assert (told.health, made) == (FAIL, None)
     assert "antiphon models install" in told.said

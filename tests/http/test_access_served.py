@@ -40,11 +40,11 @@ def bearer(key):
     return {"authorization": f"Bearer {key}"}
 
 
-def refused_at_start(tmp_path, *flags, **fields):
+def refused_at_start(tmp_path, *flags, env=None, **fields):
     """The one line that a server leaves with."""
     file = tmp_path / "server.json"
     file.write_text(json.dumps(config(tmp_path, port=0, **fields)))
-    done = antiphon("serve", "--config", str(file), *flags)
+    done = antiphon("serve", "--config", str(file), *flags, env=env)
     assert done.returncode == 1
     assert done.stderr.splitlines() == error_lines(done.stderr), done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -247,8 +247,15 @@ def test_a_key_in_a_flag_wins_over_the_environment_and_the_file(tmp_path):
 
 def test_a_key_that_no_header_can_carry_is_refused_and_not_repeated(tmp_path):
     line = refused_at_start(tmp_path, "--api-key", "two words")
-    assert line.startswith("antiphon: --api-key: wanted ")
+    assert line.startswith("antiphon: --api-key or ANTIPHON_API_KEYS: wanted ")
     assert "two words" not in line
+
+
+@pytest.mark.parametrize("text", ["", " , "])
+@pytest.mark.parametrize("variable", ["ANTIPHON_API_KEYS", "ANTIPHON_ADMIN_KEYS"])
+def test_a_variable_that_is_set_and_holds_no_key_starts_no_server(tmp_path, variable, text):
+    line = refused_at_start(tmp_path, env={variable: text})
+    assert f"{variable}: wanted a list of 1 or more API keys" in line
 
 
 @pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"origin": "https://evil.example"}, {"origin": "null"}])

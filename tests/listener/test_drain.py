@@ -91,7 +91,7 @@ def test_an_idle_connection_does_not_keep_a_stopped_server(serve):
         assert_ended(server.process)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda it: it.name)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda it: it.name)
 def test_at_the_deadline_what_waits_is_refused_and_what_runs_is_cut(serve, number):
     # Mutants: the deadline cancels tasks and leaves the engine running; waiters are closed without an answer.
     server = serve(drain_timeout_ms=100)

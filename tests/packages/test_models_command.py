@@ -1,5 +1,6 @@
 """`antiphon models` as its user meets it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,19 @@ def test_list_shows_the_catalogue_and_what_else_is_installed(run, installed: Pat
     assert rows["piper-en-joe"].split()[1:7] == ["tts", "piper", "58.4", "MB", "63.2", "MB"]
     assert " default  " in rows["whisper-base"]
     assert " not in the catalogue  CC0" in rows["tiny-voice"]
+
+
+def test_nothing_in_a_package_steers_the_terminal(run, installed: Path) -> None:
+    manifest = installed / "antiphon-package.json"
+    told = json.loads(manifest.read_text())
+    told["licence"] = "CC0\x1b]0;title\x07\x9b31m"
+    told["files"][0]["path"] = "gone\x1b[2J"
+    manifest.write_text(json.dumps(told))
+
+    listed, verified = run("list"), run("verify")
+    assert r"CC0\u001b]0;title\u0007\u009b31m" in listed.stdout
+    assert r"tiny-voice: gone\u001b[2J is missing" in verified.stderr
+    assert not any(sign in listed.stdout + verified.stderr for sign in "\x1b\x07\x9b")
 
 
 def test_list_marks_a_damaged_package(run, installed: Path) -> None:

@@ -241,7 +241,7 @@ async def test_what_an_engine_prints_goes_into_the_log_and_not_onto_the_line(odd
 async def test_the_signals_that_end_the_server_do_not_end_a_worker(odd):
     await odd.open()
     assert os.getpgid(odd.host.pid) == odd.host.pid != os.getpgid(0)
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(odd.host.pid, number)
     assert await odd.text_of("made") == "0"
 

@@ -30,7 +30,7 @@ async def asked(signals, times):
         await count.acquire()
 
 
-@pytest.mark.parametrize("number", STOP_SIGNALS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_is_told(number):
     with StopSignals() as signals:
         waiting = asyncio.ensure_future(asked(signals, 2))
@@ -38,6 +38,23 @@ async def test_a_signal_is_told(number):
         send(number)
         send(number)
         await waiting
+
+
+async def test_the_second_hangup_of_a_terminal_that_closes_asks_for_nothing_more():
+    asked_for = []
+    with StopSignals() as signals:
+        signals.tell(lambda: asked_for.append("stop"))
+        for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGTERM):
+            send(number)
+        await asyncio.sleep(0)
+    assert asked_for == ["stop", "stop"]
+
+
+def test_a_hangup_that_nohup_has_ignored_stays_ignored():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with StopSignals():
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
 async def test_a_signal_before_anybody_asks_is_told_then():

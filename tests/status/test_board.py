@@ -35,6 +35,23 @@ def test_an_exclusive_lease_is_one_cell_over_all_slots():
     assert lines(model)[2] == "tts tts reconfiguring [all load 1:01 min]"
 
 
+def test_nothing_that_a_server_says_steers_the_terminal():
+    escape = "\x1b]0;title\x07\x9b31m"
+    lease, waiter = Lease(escape, 5, slot=0), Waiter(1, "request", escape, 5)
+    exclusive, barrier = Lease(escape, 5), Waiter(1, escape, escape, 5)
+    every = {"last_error": escape, "task": escape, "replica": escape}
+
+    shown = "".join(
+        lines(
+            Model(escape, escape, 1, leases=(lease,), queue=(waiter,), waiting=1, **every),
+            Model(escape, escape, 1, leases=(exclusive,), queue=(barrier,), waiting=1, **every),
+            width=1000,
+        )
+    )
+    assert shown.count(r"\u001b]0;title\u0007\u009b31m") == 14
+    assert not any(sign in shown for sign in "\x1b\x07\x9b")
+
+
 def test_the_queue_is_in_order_and_its_barriers_stand_out():
     queue = (request(1), Waiter(2, "management", "unload", 40), request(3))
     model = Model("asr", "ready", 1, leases=(Lease("infer", 5, slot=0),), queue=queue, waiting=3)
@@ -68,7 +85,7 @@ def test_a_server_without_models_has_a_head_alone():
 def test_what_a_server_says_is_neither_markup_nor_a_terminals_order():
     model = Model("[red]x[/red]", "ready", 1, last_error="a\x1b[2Jb\nc")
 
-    assert lines(model)[2] == "[red]x[/red] ready [0 free] a [2Jb c"
+    assert lines(model)[2] == "[red]x[/red] ready [0 free] a\\u001b[2Jb\\nc"
 
 
 def test_a_narrow_terminal_loses_no_slot():

@@ -14,6 +14,7 @@ from antiphon.cli.say import say
 from antiphon.cli.scale import scale
 from antiphon.cli.serve import serve
 from antiphon.cli.status import status
+from antiphon.cli.terminal import echo
 from antiphon.cli.transcribe import transcribe
 from antiphon.cli.vad import vad
 from antiphon.cli.validate import validate
@@ -40,7 +41,7 @@ def _root(
     *, version: bool = typer.Option(False, "--version", help="Show the version and leave.", is_eager=True)
 ) -> None:
     if version:
-        typer.echo(f"antiphon {__version__}")
+        echo(f"antiphon {__version__}")
         raise typer.Exit
 
 

@@ -10,6 +10,7 @@ import typer
 
 from antiphon.cli.ending import ended_in_order
 from antiphon.cli.faults import one_line_errors
+from antiphon.cli.terminal import echo
 
 
 class CaseName(StrEnum):
@@ -48,13 +49,13 @@ def bench(
             pairs,
             QUICK if quick else FULL,
             models_root or default_models_root(),
-            lambda what: typer.echo(what, err=True),
+            lambda what: echo(what, err=True),
         )
     if json_file is not None:
         json_file.write_text(json.dumps(as_json(report), indent=1) + "\n", encoding="utf-8")
     if not sys.stdout.isatty():
         for line in plain(report):
-            typer.echo(line)
+            echo(line)
         return
     from rich.console import Console
 

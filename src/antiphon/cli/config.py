@@ -4,6 +4,8 @@ import json
 
 import typer
 
+from antiphon.cli.terminal import echo
+
 app = typer.Typer(help="The configuration.", no_args_is_help=True)
 
 
@@ -17,4 +19,4 @@ def schema() -> None:
     """Print the JSON schema of the configuration file."""
     from antiphon.config.json_schema import config_schema
 
-    typer.echo(json.dumps(config_schema(), indent=2, ensure_ascii=False))
+    echo(json.dumps(config_schema(), indent=2, ensure_ascii=False))

@@ -10,6 +10,7 @@ import typer
 from antiphon.cli.ending import ended_in_order
 from antiphon.cli.environment import admin_keys, server_keys
 from antiphon.cli.faults import one_line_errors
+from antiphon.cli.terminal import echo
 
 if TYPE_CHECKING:
     from antiphon.doctor.diagnosis import Diagnosis
@@ -32,13 +33,13 @@ def doctor(
 
     found: list[Diagnosis] = []
     with one_line_errors(), ended_in_order():
-        keys = tuple(server_keys()), tuple(admin_keys())
+        keys = server_keys(), admin_keys()
         for diagnosis in examine(Order(config, models_root, *keys, tuple(family or ()), parallel_jobs)):
             found.append(diagnosis)
             if not as_json:
                 _show(diagnosis)
     if as_json:
-        typer.echo(json.dumps(report(found), ensure_ascii=False))
+        echo(json.dumps(report(found), ensure_ascii=False))
     else:
         _close(found)
     if worst(found) is Health.FAIL:
@@ -59,4 +60,4 @@ def _show(diagnosis: "Diagnosis") -> None:
 def _close(found: "list[Diagnosis]") -> None:
     from antiphon.doctor.report import closing_line
 
-    typer.echo(closing_line(found))
+    echo(closing_line(found))

@@ -1,35 +1,38 @@
 """What the commands take from the environment."""
 
 import os
-from collections.abc import Sequence
 
 KEY_VARIABLE = "ANTIPHON_API_KEY"
 SERVER_KEYS_VARIABLE, ADMIN_KEYS_VARIABLE = "ANTIPHON_API_KEYS", "ANTIPHON_ADMIN_KEYS"
 
 
-def server_keys() -> Sequence[str]:
-    """The keys that a server with this environment would ask for."""
+def server_keys() -> list[str] | None:
+    """Return the API keys in the environment, None if the variable is not set. A list without keys is rejected later.
+
+    An empty list must not pass for an absent one: the server would start without any key.
+    """
     return _listed(SERVER_KEYS_VARIABLE)
 
 
-def admin_keys() -> Sequence[str]:
-    """Those that its management would ask for."""
+def admin_keys() -> list[str] | None:
+    """Return the admin keys in the environment, as `server_keys` does."""
     return _listed(ADMIN_KEYS_VARIABLE)
 
 
 def take_keys(variable: str) -> list[str] | None:
-    """A variable's keys, if it has some; it is gone afterwards: no engine's process inherits it."""
-    keys = list(_listed(variable))
+    """Return a variable's keys as `server_keys` does, and remove it, so that no engine's process inherits it."""
+    keys = _listed(variable)
     os.environ.pop(variable, None)
-    return keys or None
+    return keys
 
 
 def own_key() -> str | None:
     """The key to send: one of its own, else the first of the server's."""
-    return os.environ.get(KEY_VARIABLE, "").strip() or next(iter(server_keys()), None)
+    return os.environ.get(KEY_VARIABLE, "").strip() or next(iter(server_keys() or ()), None)
 
 
-def _listed(variable: str) -> Sequence[str]:
+def _listed(variable: str) -> list[str] | None:
     from antiphon.config.keys import listed_keys
 
-    return listed_keys(os.environ.get(variable, ""))
+    text = os.environ.get(variable)
+    return None if text is None else list(listed_keys(text))

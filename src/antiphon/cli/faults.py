@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import typer
 
+from antiphon.cli.terminal import echo
 from antiphon.vocabulary.errors import AntiphonError
 
 
@@ -14,5 +15,5 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except AntiphonError as error:
-        typer.echo(f"antiphon: {error.message}", err=True)
+        echo(f"antiphon: {error.message}", err=True)
         raise typer.Exit(1) from error

@@ -9,6 +9,7 @@ import typer
 
 from antiphon.cli.ending import ended_in_order
 from antiphon.cli.faults import one_line_errors
+from antiphon.cli.terminal import echo
 from antiphon.packages import (
     Catalogue,
     Installer,
@@ -46,9 +47,9 @@ def list_packages(models_root: ModelsRoot = None) -> None:
         rows += [_row(package, installer) for package in catalogue.packages]
         known = {package.id for package in catalogue.packages}
         rows += [_foreign_row(id_, installer) for id_ in installer.installed() if id_ not in known]
-        typer.echo(f"models root: {installer.models_root}")
+        echo(f"models root: {installer.models_root}")
         for line in _aligned(rows):
-            typer.echo(line)
+            echo(line)
 
 
 @app.command()
@@ -66,7 +67,7 @@ def install(
         with _progress_display(packages) as show:
             folders = [installer.install(package, show) for package in packages]
         for folder in folders:
-            typer.echo(f"{folder.name}: installed in {folder}")
+            echo(f"{folder.name}: installed in {folder}")
 
 
 @app.command()
@@ -79,7 +80,7 @@ def remove(
         installer = _installer(models_root)
         for package_id in ids:
             installer.remove(package_id)
-            typer.echo(f"{package_id}: removed")
+            echo(f"{package_id}: removed")
 
 
 @app.command()
@@ -89,13 +90,13 @@ def verify(ids: SomeIds = None, models_root: ModelsRoot = None) -> None:
         installer = _installer(models_root)
         chosen = ids or installer.installed()
         if not chosen:
-            typer.echo("no package is installed")
+            echo("no package is installed")
         faults = {package_id: installer.verify(package_id) for package_id in chosen}
     for package_id, found in faults.items():
         if not found:
-            typer.echo(f"{package_id}: intact")
+            echo(f"{package_id}: intact")
         for fault in found:
-            typer.echo(f"{package_id}: {fault}", err=True)
+            echo(f"{package_id}: {fault}", err=True)
     if any(faults.values()):
         raise typer.Exit(1)
 
@@ -185,4 +186,4 @@ class _Lines:
             return
         self._last = current
         size = f" {_megabytes(progress.total_bytes)}" if progress.total_bytes else ""
-        typer.echo(f"{progress.package_id}: {progress.phase}{size}", err=True)
+        echo(f"{progress.package_id}: {progress.phase}{size}", err=True)

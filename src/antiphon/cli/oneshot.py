@@ -1,7 +1,6 @@
 """One request to one model without a server, for the commands that need none; it never has slots."""
 
 import json
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from antiphon.cli.terminal import write_text
 from antiphon.vocabulary.errors import ConfigError
 from antiphon.vocabulary.tasks import OptionValue, Task, TaskResult
 
@@ -101,7 +101,7 @@ def opened(file: Path) -> BinaryIO:
 def write_out(text: str, output: Path | None) -> None:
     """Write the answer to a file, or to stdout."""
     if output is None:
-        sys.stdout.write(text)
+        write_text(text)
         return
     try:
         output.write_text(text, encoding="utf-8")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from antiphon.cli.faults import one_line_errors
+from antiphon.cli.terminal import echo
 
 
 def replay(journal: Annotated[Path, typer.Argument(help="A file that `antiphon serve --journal FILE` wrote.")]) -> None:
@@ -15,11 +16,11 @@ def replay(journal: Annotated[Path, typer.Argument(help="A file that `antiphon s
     with one_line_errors():
         verdict = replay_file(journal)
     if verdict.cut:
-        typer.echo("the last line is cut, and was left out", err=True)
+        echo("the last line is cut, and was left out", err=True)
     replayed = f"{verdict.entries} entries of {verdict.models} models, over {verdict.seconds:.3f} s"
     if verdict.fault is None:
-        typer.echo(f"{replayed}: all was decided as it was")
+        echo(f"{replayed}: all was decided as it was")
         return
-    typer.echo(f"{replayed}: then a difference")
-    typer.echo("\n".join((verdict.fault, *verdict.surroundings)))
+    echo(f"{replayed}: then a difference")
+    echo("\n".join((verdict.fault, *verdict.surroundings)))
     raise typer.Exit(1)

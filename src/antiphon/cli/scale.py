@@ -9,6 +9,7 @@ import typer
 from antiphon.cli.environment import ADMIN_KEYS_VARIABLE, SERVER_KEYS_VARIABLE, take_keys
 from antiphon.cli.faults import one_line_errors
 from antiphon.cli.serve import log_to_stderr
+from antiphon.cli.terminal import echo
 
 
 def scale(
@@ -37,7 +38,7 @@ def scale(
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     log_format: Annotated[str, typer.Option(help="pretty, or json: one object a line.")] = "pretty",
 ) -> None:
-    """Serve over several replicas until Ctrl-C or SIGTERM; needs antiphon[ray]."""
+    """Serve over several replicas until Ctrl-C, SIGTERM or SIGHUP; needs antiphon[ray]."""
     from secrets import token_hex
 
     import uvloop
@@ -65,7 +66,7 @@ def scale(
         plan = Plan(settings, family or (), parallel_jobs, token_hex(32), log_level.upper(), log_format)
         wanted = Wanted(replicas, cpus, gpus, per_node, ray_address)
         if parallel_jobs:
-            typer.echo(STARTUP_NOTICE, err=True)  # rule.startup_notice
+            echo(STARTUP_NOTICE, err=True)  # rule.startup_notice
         with (
             running_fleet(plan, wanted) as fleet,
             StopSignals() as signals,
@@ -75,4 +76,4 @@ def scale(
 
 
 def _announce(url: str) -> None:
-    typer.echo(f"antiphon is listening on {url}", err=True)
+    echo(f"antiphon is listening on {url}", err=True)

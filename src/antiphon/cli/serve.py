@@ -61,7 +61,7 @@ def serve(
     log_format: Annotated[str, typer.Option(help="pretty, or json: one object a line.")] = "pretty",
     log_bodies: _LogBodies = False,
 ) -> None:
-    """Serve speech models over HTTP until Ctrl-C or SIGTERM."""
+    """Serve speech models over HTTP until Ctrl-C, SIGTERM or SIGHUP."""
     with permanent_imports():
         from antiphon.cli.serving import Order, run
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
 import uvloop
 
 from antiphon.bootstrap import Assembly, assemble, installed_config, serve
 from antiphon.cli.faults import one_line_errors
+from antiphon.cli.terminal import echo
 from antiphon.config import ServerConfig, load_config
 from antiphon.config.wording import shown_path
 from antiphon.runtime.descriptors import raise_descriptor_limit
@@ -40,7 +40,7 @@ def run(order: Order) -> None:
         raise_descriptor_limit()  # first: how many uploads may be in files at once depends on it
         assembly = _assembled(order)
         if order.parallel_jobs:
-            typer.echo(STARTUP_NOTICE, err=True)  # rule.startup_notice
+            echo(STARTUP_NOTICE, err=True)  # rule.startup_notice
         with asyncio.Runner(loop_factory=uvloop.Loop) as runner:
             runner.run(serve(assembly, _announcer(assembly), signals))
 
@@ -66,10 +66,10 @@ def _assembled(order: Order) -> Assembly:
 
 def _announcer(assembly: Assembly) -> Callable[[str], None]:
     def announce(url: str) -> None:
-        typer.echo(f"antiphon is listening on {url}", err=True)
-        typer.echo("open it in a browser, or call it", err=True)
+        echo(f"antiphon is listening on {url}", err=True)
+        echo("open it in a browser, or call it", err=True)
         if example := _curl_line(assembly, url):
-            typer.echo(f"try:  {example}", err=True)
+            echo(f"try:  {example}", err=True)
 
     return announce
 

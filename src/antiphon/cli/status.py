@@ -10,6 +10,8 @@ import typer
 
 from antiphon.cli.environment import KEY_VARIABLE, SERVER_KEYS_VARIABLE, own_key
 from antiphon.cli.faults import one_line_errors
+from antiphon.cli.terminal import echo
+from antiphon.vocabulary.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -71,7 +73,7 @@ def _print_each(seen: "Iterator[Look]", source: "StatusSource", *, as_json: bool
         if look.lost is None and look.answers is not None:
             _print(look.answers, source, as_json=as_json)
         elif not was_lost:
-            typer.echo(f"antiphon: {_trying_again(look.lost)}", err=True)
+            echo(f"antiphon: {_trying_again(look.lost)}", err=True)
         was_lost = look.lost is not None
 
 
@@ -79,7 +81,7 @@ def _print(answers: "Answers", source: "StatusSource", *, as_json: bool) -> None
     from antiphon.status.board import board
 
     if as_json:
-        typer.echo(json.dumps(json.loads(answers.status), ensure_ascii=False))
+        echo(json.dumps(json.loads(answers.status), ensure_ascii=False))
     else:
         _console().print(board(answers.snapshot, source.url))
     sys.stdout.flush()
@@ -95,7 +97,7 @@ def _look(look: "Look", source: "StatusSource") -> "RenderableType":
     if look.answers is not None:
         parts.append(board(look.answers.snapshot, source.url))
     if look.lost is not None:
-        parts.append(Text(_trying_again(look.lost), style="bold red"))
+        parts.append(Text(printable(_trying_again(look.lost)), style="bold red"))
     return Group(*parts)
 
 

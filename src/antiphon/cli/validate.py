@@ -11,6 +11,7 @@ import typer
 
 from antiphon.cli.ending import ended_in_order
 from antiphon.cli.faults import one_line_errors
+from antiphon.cli.terminal import echo
 from antiphon.vocabulary.spec import MAX_SLOTS
 from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Mode
@@ -81,7 +82,7 @@ def validate(
         file = output or Path(f"{model.replace('/', '-')}.json")
         write_evidence(evidence, file)
     _show(evidence)
-    typer.echo(f"evidence: {file}")
+    echo(f"evidence: {file}")
     match evidence.verdict():
         case Verdict.FAILED:
             raise typer.Exit(_FAILED)
@@ -89,7 +90,7 @@ def validate(
             raise typer.Exit(_UNVERIFIED)
         case Verdict.PASSED:
             if all(evidence.validated_slots(run.mode) == slots for run in evidence.modes):  # in enough starts
-                typer.echo(f"for the audit list: {listing(file)}")
+                echo(f"for the audit list: {listing(file)}")
 
 
 def _show(evidence: "Evidence") -> None:
@@ -97,7 +98,7 @@ def _show(evidence: "Evidence") -> None:
 
     if not sys.stdout.isatty():
         for line in plain(evidence):
-            typer.echo(line)
+            echo(line)
         return
     from rich.console import Console
 
@@ -117,7 +118,7 @@ def _progress_display() -> Iterator[Callable[["Progress"], None]]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda progress: typer.echo(f"{progress.done} of {progress.total}: {progress.what}", err=True)
+        yield lambda progress: echo(f"{progress.done} of {progress.total}: {progress.what}", err=True)
         return
     columns = (
         TextColumn("{task.description}"),

@@ -41,9 +41,19 @@ def load_config(path: Path, *, parallel_jobs: bool, overrides: Mapping[str, obje
     return _validated(data, shown_path(path), Surroundings(Path(os.path.realpath(path)).parent, parallel_jobs), flags)
 
 
-def build_config(data: Mapping[str, object], *, source: str, base: Path, parallel_jobs: bool) -> ServerConfig:
-    """Validate a configuration that was not read from a file; `source` names it in errors, `base` starts its paths."""
-    return _validated(data, source, Surroundings(base, parallel_jobs), NO_FLAGS)
+def build_config(
+    data: Mapping[str, object],
+    *,
+    source: str,
+    base: Path,
+    parallel_jobs: bool,
+    flags: Mapping[str, object] = NO_FLAGS,
+) -> ServerConfig:
+    """Validate a configuration that was not read from a file; `source` names it in errors, `base` starts its paths.
+
+    `flags` win over `data`; errors name them as flags.
+    """
+    return _validated({**data, **flags}, source, Surroundings(base, parallel_jobs), flags)
 
 
 def model_registration(
@@ -141,7 +151,7 @@ def _flag(field: str) -> str:
     return _OTHER_NAMES.get(field) or f"--{field.replace('_', '-')}"
 
 
-_OTHER_NAMES = {"api_keys": "--api-key", "admin_keys": "ANTIPHON_ADMIN_KEYS"}
+_OTHER_NAMES = {"api_keys": "--api-key or ANTIPHON_API_KEYS", "admin_keys": "ANTIPHON_ADMIN_KEYS"}
 """What brings a field that has no flag of its name."""
 
 

@@ -41,7 +41,7 @@ _ID = f"1 to {MAX_ID_LENGTH} printable characters, no space at either end, no em
 _ALIASES = "a list of names like ids, each once and none the model's own"
 _PRESET_NAME = "the name of one of the voice_presets"
 _LIVE = "an object with limits of live audio"
-_KEYS = "a list of API keys, each of 1 or more visible ASCII characters"
+_KEYS = "a list of 1 or more API keys, each of 1 or more visible ASCII characters"
 _KEYS_FILE = "the path of a file with one key a line"
 _ORIGINS = "'', '*', or origins like https://example.org with commas between them"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/,*]+")
@@ -319,7 +319,8 @@ class ServerConfig(BaseModel):
     @field_validator("api_keys", "admin_keys")
     @classmethod
     def _keys_fit_a_header(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(fits_a_head(key) for key in value):
+        # Anyone who sets a list wants keys to be required: one that turned out empty must not start an open server.
+        if not value or not all(fits_a_head(key) for key in value):
             raise ValueError(f"wanted {_KEYS}")  # it is never said what was found
         return value
 

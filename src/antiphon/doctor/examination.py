@@ -26,8 +26,8 @@ class Order:
 
     config: Path | None = None
     models_root: Path | None = None
-    api_keys: tuple[str, ...] = field(default=(), repr=False)
-    admin_keys: tuple[str, ...] = field(default=(), repr=False)
+    api_keys: Sequence[str] | None = field(default=None, repr=False)
+    admin_keys: Sequence[str] | None = field(default=None, repr=False)
     families: tuple[str, ...] = ()
     parallel_jobs: bool = False
 

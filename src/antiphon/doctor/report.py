@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from antiphon.doctor.diagnosis import Diagnosis, Health, worst
+from antiphon.vocabulary.printable import printable
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -18,10 +19,10 @@ def lines(diagnosis: Diagnosis) -> "Iterator[Text]":
     from rich.text import Text
 
     yield Text.assemble(
-        (f"{diagnosis.health:<5}", _STYLES[diagnosis.health]), f" {diagnosis.subject}: {diagnosis.said}"
+        (f"{diagnosis.health:<5}", _STYLES[diagnosis.health]), printable(f" {diagnosis.subject}: {diagnosis.said}")
     )
     if diagnosis.advice:
-        yield Text(f"{_INDENT}{diagnosis.advice}", style="italic")
+        yield Text(f"{_INDENT}{printable(diagnosis.advice)}", style="italic")
 
 
 def closing_line(diagnoses: Sequence[Diagnosis]) -> str:

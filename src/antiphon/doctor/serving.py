@@ -25,17 +25,20 @@ _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (it is aske
 def configured(
     file: Path | None,
     models_root: Path | None,
-    api_keys: Sequence[str],
-    admin_keys: Sequence[str] = (),
+    api_keys: Sequence[str] | None,
+    admin_keys: Sequence[str] | None = None,
     *,
     parallel_jobs: bool,
 ) -> tuple[Diagnosis, ServerConfig | None]:
     """What a server would be started with: the file, or all installed models where there is none.
 
-    The keys are those of the environment.
+    The keys are those of the environment, None for a variable that is not set.
     """
     flags: dict[str, object] = {"models_root": None if models_root is None else str(models_root)}
-    flags |= {"api_keys": list(api_keys) or None, "admin_keys": list(admin_keys) or None}
+    flags |= {
+        name: None if keys is None else list(keys)
+        for name, keys in (("api_keys", api_keys), ("admin_keys", admin_keys))
+    }
     try:
         if file is None:
             config = installed_config(models_root, flags, parallel_jobs=parallel_jobs)

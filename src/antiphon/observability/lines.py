@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from antiphon.observability.records import CURRENT
+from antiphon.vocabulary.printable import printable
 
 _DATE = "%Y-%m-%d %H:%M:%S"
 _PLAIN = re.compile(r"[^\s\"=\\]+")
@@ -36,7 +37,7 @@ class JsonLines(logging.Formatter):
             line = msgspec.json.encode(content).decode()
         except UnicodeEncodeError:  # half of a surrogate pair, as a file's name may have it
             line = json.dumps(content)
-        return _printable(line)
+        return printable(line)
 
     def _trace(self, record: logging.LogRecord) -> str:
         return "" if record.exc_info is None else self.formatException(record.exc_info)
@@ -52,7 +53,7 @@ class PrettyLines(logging.Formatter):
         lines = [f"{when}.{record.msecs:03.0f} {record.levelname} {record.name}: {record.getMessage()}{fields}"]
         if record.exc_info is not None:
             lines += [f"    {line}" for line in self.formatException(record.exc_info).splitlines()]
-        return "\n".join(map(_printable, lines))
+        return "\n".join(map(printable, lines))
 
 
 FORMATS: Mapping[str, Callable[[], logging.Formatter]] = {"pretty": PrettyLines, "json": JsonLines}
@@ -82,8 +83,3 @@ def _plain(value: object) -> str:
     if not isinstance(value, str):
         return text
     return text if _PLAIN.fullmatch(text) else json.dumps(text)
-
-
-def _printable(line: str) -> str:
-    """The same with escapes for all that is not seen, line ends included; those that JSON has."""
-    return line if line.isprintable() else "".join(it if it.isprintable() else json.dumps(it)[1:-1] for it in line)

@@ -41,9 +41,9 @@ async def serve_front(
     """
     clock, ledger = LoopClock(), RequestLedger(Counts())
     with ExitStack() as opened:
+        tls = tls_context(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
         bound, names = bind_as_allowed(config)
         opened.callback(bound.close)
-        tls = tls_context(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
         local, elsewhere = _access(config, names), _access(config, None)
         rules = HouseRules(local.accepted_keys, config.insecure)
         side = SideListeners([make_listener(it.kind, it.options(), rules) for it in config.listeners])

@@ -1,9 +1,9 @@
 """A snapshot as people see it: a table that any console of rich's can print. It asks nobody."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from antiphon.status.snapshot import Model, Snapshot, Waiter
+from antiphon.vocabulary.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,7 +24,6 @@ def board(snapshot: Snapshot, url: str) -> "RenderableType":
     from rich import box
     from rich.console import Group
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in COLUMNS:
@@ -32,8 +31,8 @@ def board(snapshot: Snapshot, url: str) -> "RenderableType":
     for model in snapshot.models:
         table.add_row(
             _plain(f"{model.id} @{model.replica}" if model.replica else model.id),
-            model.task,
-            Text(model.state, style=_STATES.get(model.state, _UNDER_WAY)),
+            _plain(model.task),
+            _plain(model.state, _STATES.get(model.state, _UNDER_WAY)),
             _slots(model),
             _queue(model),
             _memory(model.resident_bytes),
@@ -66,14 +65,14 @@ def _slots(model: Model) -> "Text":
 
     leases = {lease.slot: lease for lease in model.leases}
     if (exclusive := leases.get(None)) is not None:
-        return Text(f"[all {exclusive.operation} {age(exclusive.age_ms)}]", style=_BARRIER)
+        return _plain(f"[all {exclusive.operation} {age(exclusive.age_ms)}]", _BARRIER)
     cells = []
     for slot in range(model.slots):
         lease = leases.get(slot)
         cells.append(
             Text(f"[{slot} free]", style="dim")
             if lease is None
-            else Text(f"[{slot} {lease.operation} {age(lease.age_ms)}]", style=_UNDER_WAY)
+            else _plain(f"[{slot} {lease.operation} {age(lease.age_ms)}]", _UNDER_WAY)
         )
     return Text(" ").join(cells)
 
@@ -89,10 +88,8 @@ def _queue(model: Model) -> "Text":
 
 
 def _waiter(waiter: Waiter) -> "Text":
-    from rich.text import Text
-
     text = f"{waiter.position} {waiter.operation} {age(waiter.age_ms)}"
-    return Text(text) if waiter.kind == "request" else Text(f"| {text} |", style=_BARRIER)
+    return _plain(text) if waiter.kind == "request" else _plain(f"| {text} |", _BARRIER)
 
 
 def _memory(size_bytes: int | None) -> str:
@@ -103,8 +100,4 @@ def _plain(text: str, style: str = "") -> "Text":
     """A text that was told to us: it steers no terminal, and square brackets in it are no markup."""
     from rich.text import Text
 
-    return Text("".join(_printable(text)), style=style)
-
-
-def _printable(text: str) -> Iterator[str]:
-    return (sign if sign.isprintable() else " " for sign in text)
+    return Text(printable(text), style=style)

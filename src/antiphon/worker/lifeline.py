@@ -17,7 +17,7 @@ def tie_to(parent: int) -> None:
 
     Source: prctl(2), PR_SET_PDEATHSIG. The kernel sends the signal when the *thread* ends that started us.
     """
-    for ignored in (signal.SIGINT, signal.SIGTERM):
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from antiphon.http.access import local_names
-from antiphon.http.server import bind
+from antiphon.http.server import address_of, listen, resolve
 from antiphon.listeners.socket_file import SocketFile
 from antiphon.listeners.wyoming.options import address_in, read_options
 from antiphon.ports.listener import HouseRules, Served
@@ -49,15 +49,14 @@ class WyomingListener:
             self._file = SocketFile(self._address)
             self._socket = self._file.socket
             return f"wyoming at unix://{self._address}"
-        self._socket = bind(self._address.host, self._address.port)
-        host, port = self._socket.getsockname()[:2]
-        if local_names(self._address.host, host) is None and not self._rules.insecure:
-            self._socket.close()
+        address = resolve(self._address.host, self._address.port)
+        if local_names(self._address.host, address.host) is None and not self._rules.insecure:
             raise ConfigError(
                 f"listeners: wyoming: {self._address.host} can be reached from other machines, and the protocol asks"
                 " nobody for a key; listen on 127.0.0.1, or say --insecure"
             )
-        return f"wyoming at tcp://{f'[{host}]' if ':' in host else host}:{port}"
+        self._socket = listen(address)
+        return f"wyoming at {address_of(self._socket).replace('http://', 'tcp://', 1)}"
 
     async def serve(self, served: Served) -> None:
         """Serve until the stop. From then on nobody is accepted; what was begun goes on, until the cut."""
