@@ -389,6 +389,20 @@ def test_audio_that_is_not_committed_in_time_is_dropped_and_the_session_goes_on(
         assert session.until("conversation.item.input_audio_transcription.completed")
 
 
+def test_commits_that_wait_are_few(tmp_path):
+    with controlled_server(tmp_path, parallel=False) as server, connect(address(server)) as socket:
+        session = Session(socket)
+        session.expect("session.created")
+        session.set(turn_detection=None)
+        with server.steered("run.hold", "", "asr"):
+            for _ in range(17):
+                session.append()
+                session.say("input_audio_buffer.commit")
+            refused = session.until("error")
+        assert kinds(refused).count("input_audio_buffer.committed") == 16
+        assert refused[-1]["error"]["code"] == "server_busy"
+
+
 def test_sessions_share_the_budget_of_all_bodies(tmp_path):
     most = bytes(700 * 1024)
     with (
