@@ -9,6 +9,7 @@ import logging
 import socket
 import ssl
 from contextlib import suppress
+from functools import partial
 
 from antiphon.http.server.connection import MAX_SURPLUS, Connection
 from antiphon.http.server.traffic import Traffic
@@ -31,11 +32,16 @@ class TlsAcceptor:
     def close(self) -> None:
         """Accept no more, give the address back, and let go of peers whose handshake is not over."""
         self._accepting.cancel()
-        self._bound.close()
         for handshake in self._traffic.handshakes.values():
             handshake.cancel()
 
     async def _accept(self) -> None:
+        with (
+            self._bound
+        ):  # closed here, and not in `close`: a loop cannot stop watching a socket that is closed already
+            await self._accept_each()
+
+    async def _accept_each(self) -> None:
         loop = asyncio.get_running_loop()
         self._bound.setblocking(False)
         while True:
@@ -51,18 +57,23 @@ class TlsAcceptor:
                 peer.close()  # it can be told nothing before the handshake
                 continue
             connection = Connection(self._traffic)
-            self._traffic.handshakes[connection] = loop.create_task(self._shake_hands(peer, connection))
+            handshake = loop.create_task(self._shake_hands(peer, connection))
+            self._traffic.handshakes[connection] = handshake
+            handshake.add_done_callback(partial(self._forget, peer, connection))
 
     async def _shake_hands(self, peer: socket.socket, connection: Connection) -> None:
         loop = asyncio.get_running_loop()
         limit_s = self._traffic.limits.header_timeout_s or None
-        try:
-            with suppress(OSError):  # no TLS, or not in time, or the peer has left
-                await loop.connect_accepted_socket(
-                    lambda: connection, peer, ssl=self._context, ssl_handshake_timeout=limit_s
-                )
-        finally:
-            self._traffic.handshakes.pop(connection, None)
+        with suppress(OSError):  # no TLS, or not in time, or the peer has left
+            await loop.connect_accepted_socket(
+                lambda: connection, peer, ssl=self._context, ssl_handshake_timeout=limit_s
+            )
+
+    def _forget(self, peer: socket.socket, connection: Connection, handshake: asyncio.Task[None]) -> None:
+        """The handshake is over; one that was cancelled before it began has left its socket open."""
+        self._traffic.handshakes.pop(connection, None)
+        if handshake.cancelled():
+            peer.close()
 
     def _is_full(self) -> bool:
         limit = self._traffic.limits.max_connections
