@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from antiphon.admission.gate import Gate
 from antiphon.audio.decode import DecodeLimits
 from antiphon.config import ServerConfig, build_config, model_registration, usable_cores
-from antiphon.http.access import AccessRules, local_names
+from antiphon.http.access import AccessRules, local_names, network_names
 from antiphon.http.app import HttpLimits, Services, create_app
 from antiphon.http.held_bodies import BodyBudget
 from antiphon.http.ledger import RequestLedger
@@ -89,6 +89,23 @@ _OPENAI_MODELS = {Task.ASR: ("whisper-1",), Task.TTS: ("tts-1", "tts-1-hd", "gpt
 
 
 @dataclass(frozen=True, slots=True)
+class Callers:
+    """Who can reach a listener, as far as it matters for the names that it may be called by; as in AccessRules."""
+
+    local_names: frozenset[str] | None = None
+    network_names: frozenset[str] | None = None
+
+    @property
+    def are_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.local_names is not None
+
+
+ANYONE = Callers()
+"""Whoever can reach a listener that browsers cannot, such as a Unix socket."""
+
+
+@dataclass(frozen=True, slots=True)
 class Assembly:
     """A server put together and not yet started."""
 
@@ -106,8 +123,8 @@ class Assembly:
         self.codec.kill()
         self.inspections.kill()
 
-    def app(self, names: frozenset[str] | None = None) -> FastAPI:
-        """The HTTP application over these services; `names` as in AccessRules: for callers of this machine alone."""
+    def app(self, callers: Callers = ANYONE) -> FastAPI:
+        """The HTTP application over these services, for these callers."""
         config = self.config
         limits = HttpLimits(
             config.max_request_body_bytes,
@@ -116,13 +133,12 @@ class Assembly:
             config.allowed_audio_roots,
             config.voice_dir,
         )
-        access = self.access(names)
+        access = self.access(callers)
         return create_app(self.services, limits, access, config.speech_format, ledger=self.ledger, bodies=self.bodies)
 
-    def access(self, names: frozenset[str] | None = None) -> AccessRules:
+    def access(self, callers: Callers = ANYONE) -> AccessRules:
         """What is asked of callers."""
-        config = self.config
-        return AccessRules(config.api_keys, config.origins(), names, config.admin_keys)
+        return access_rules(self.config, callers)
 
     async def close(self) -> None:
         """End the installs, let the admitted work end, and free the models."""
@@ -336,8 +352,13 @@ def inspect(inspector: Inspector, registration: Registration) -> Capability:
     return capability
 
 
-def bind_as_allowed(config: ServerConfig) -> tuple[socket.socket, frozenset[str] | None]:
-    """Bind the default listener's socket; with it come the names of a server that only its own machine can reach.
+def access_rules(config: ServerConfig, callers: Callers) -> AccessRules:
+    """What a listener asks of its callers."""
+    return AccessRules(config.api_keys, config.origins(), callers.local_names, config.admin_keys, callers.network_names)
+
+
+def bind_as_allowed(config: ServerConfig) -> tuple[socket.socket, Callers]:
+    """Bind the default listener's socket; with it come those who can reach it.
 
     Raises ConfigError where that is not possible, or would let other machines in without a key.
     """
@@ -349,7 +370,10 @@ def bind_as_allowed(config: ServerConfig) -> tuple[socket.socket, frozenset[str]
             f"host: {config.host} can be reached from other machines, and no API key is set;"
             " set one (--api-key), or say --insecure"
         )
-    return listen(address), names
+    allowed = frozenset(config.allowed_hosts)
+    if names is not None:
+        return listen(address), Callers(local_names=names | allowed)
+    return listen(address), Callers(network_names=None if config.api_keys else network_names(config.host) | allowed)
 
 
 async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals: StopSource | None = None) -> None:
@@ -360,7 +384,7 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
     config, clock = assembly.config, LoopClock()
     with ExitStack() as opened:
         tls = tls_context(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
-        bound, names = bind_as_allowed(config)
+        bound, callers = bind_as_allowed(config)
         opened.callback(bound.close)
         rules = HouseRules(assembly.access().accepted_keys, config.insecure)
         side = SideListeners([make_listener(it.kind, it.options(), rules) for it in config.listeners])
@@ -391,7 +415,7 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
             if not order.begun.is_set():
                 supervisor.ready(f"answering at {url}, models: {len(config.models)}")
             try:
-                await HttpServer(bound, Served(assembly.app(names), limits, order, ledger), clock, tls).serve()
+                await HttpServer(bound, Served(assembly.app(callers), limits, order, ledger), clock, tls).serve()
             finally:
                 shutdown.begin()
                 await side.join()

@@ -102,13 +102,13 @@ def address(config: ServerConfig) -> Diagnosis:
     except AntiphonError as error:
         return fail("address", error.message, "mend tls_cert and tls_key: docs/security.md")
     try:
-        bound, names = bind_as_allowed(config)
+        bound, callers = bind_as_allowed(config)
     except AntiphonError as error:
         if config.port and _is_served(config):
             return ok("address", f"{config.host} port {config.port}: a server answers there already")
         return fail("address", error.message, "free the port, name another one, or set a key")
     with bound:
-        return _reach(config, bound.getsockname()[1], is_local=names is not None)
+        return _reach(config, bound.getsockname()[1], is_local=callers.are_local)
 
 
 def _reach(config: ServerConfig, port: int, *, is_local: bool) -> Diagnosis:

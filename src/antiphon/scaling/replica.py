@@ -13,7 +13,7 @@ from secrets import compare_digest
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from antiphon.bootstrap import Assembly, assemble, serve
+from antiphon.bootstrap import ANYONE, Assembly, Callers, assemble, serve
 from antiphon.config import ServerConfig
 from antiphon.http.envelope import error_response
 from antiphon.http.keys import values
@@ -137,9 +137,9 @@ class OnlyTheFront:
 class _Guarded(Assembly):
     token: str
 
-    def app(self, names: frozenset[str] | None = None) -> FastAPI:
+    def app(self, callers: Callers = ANYONE) -> FastAPI:
         """The application, for the front alone: that has checked the name that it was called by."""
-        del names
+        del callers
         app = super(_Guarded, self).app()
         app.add_middleware(OnlyTheFront, token=self.token)
         return app
