@@ -221,7 +221,12 @@ def assemble(
         SystemMemory(),
         config.busy_timeout_ms,
         _residency_limits(config),
-        EngineLimits(config.run_timeout_ms / 1000, config.load_timeout_ms / 1000, config.teardown_timeout_ms / 1000),
+        EngineLimits(
+            run_s=config.run_timeout_ms / 1000,
+            load_s=config.load_timeout_ms / 1000,
+            teardown_s=config.teardown_timeout_ms / 1000,
+            reader_s=config.slow_reader_timeout_ms / 1000,
+        ),
         max_slots_of=max_slots_of,
         check=partial(require_presets, library=library),
         make_gate=partial(JournaledGate, journal=journal) if observed else Gate,

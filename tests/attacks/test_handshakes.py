@@ -6,6 +6,7 @@ import httpx
 import psutil
 
 from controlled_server import controlled_server
+from server_process import HANG_GUARD_S
 from siege import MIB, Siege
 from tls_files import TlsFiles
 
@@ -20,7 +21,7 @@ def test_peers_that_never_begin_a_handshake_take_no_more_than_the_limit(tmp_path
     config = {"max_connections": LIMIT, "tls_cert": str(cert), "tls_key": str(key)}
     with (
         controlled_server(tmp_path, parallel=False, **config) as server,
-        httpx.Client(base_url=server.process.url, verify=files.client()) as client,
+        httpx.Client(base_url=server.process.url, verify=files.client(), timeout=HANG_GUARD_S) as client,
         ExitStack() as held,
     ):
         siege = Siege(server.process.url, server.process, lambda: client.get("/health"))

@@ -32,6 +32,7 @@ def test_an_empty_object_takes_every_default(load: Load) -> None:
         "run_timeout_ms": 0,
         "load_timeout_ms": 0,
         "teardown_timeout_ms": 0,
+        "slow_reader_timeout_ms": 30_000,
         "max_text_chars": 100_000,
         "speech_format": AudioFormat.WAV,
         "max_audio_seconds": 14_400,

@@ -8,7 +8,7 @@ import pytest
 from starlette.routing import WebSocketRoute
 
 from antiphon.bootstrap import assemble
-from antiphon.config import build_config
+from antiphon.config import ServerConfig, build_config
 from antiphon.runtime.discovery import AdapterFinder
 
 ROOT = Path(__file__).parents[2]
@@ -55,3 +55,21 @@ def test_the_api_page_has_a_heading_for_every_route() -> None:
     routes |= {f"WS {route.path}" for route in app.routes if isinstance(route, WebSocketRoute)}  # OpenAPI has none
     headings = set(_HEADING.findall(_prose(ROOT / "docs" / "api.md")))
     assert {heading for heading in headings if re.match(r"[A-Z]+ /", heading)} == routes
+
+
+@pytest.mark.parametrize("page", ["limits.md", "security.md"])
+def test_every_test_that_a_page_names_exists(page: str) -> None:
+    named = set(re.findall(r"`(test_[a-z0-9_]+)`", (ROOT / "docs" / page).read_text()))
+    existing = {
+        name for file in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", file.read_text())
+    }
+    assert named
+    assert named <= existing
+
+
+def test_every_limit_of_the_configuration_is_in_the_table() -> None:
+    table = (ROOT / "docs" / "limits.md").read_text()
+    fields = [
+        name for name in ServerConfig.model_fields if re.match(r"max_|min_.*_per_s$|.*_timeout_ms$|keep_alive", name)
+    ]
+    assert [name for name in fields if f"`{name}`" not in table] == []

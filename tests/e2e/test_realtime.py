@@ -372,6 +372,60 @@ def test_audio_over_the_limit_frees_its_slot(strict):
         assert session.error()["code"] == "too_large"
 
 
+def test_audio_that_is_not_committed_in_time_is_dropped_and_the_session_goes_on(tmp_path):
+    with (
+        controlled_server(tmp_path, parallel=False, live_ingest={"total_timeout_ms": 200}) as server,
+        connect(address(server)) as socket,
+    ):
+        session = Session(socket)
+        session.expect("session.created")
+        session.set(turn_detection=None)
+        session.append()
+        assert session.error()["code"] == "request_timeout"
+        session.say("input_audio_buffer.commit")
+        assert session.error()["message"] == "there is no audio to commit"
+        session.append()
+        session.say("input_audio_buffer.commit")
+        assert session.until("conversation.item.input_audio_transcription.completed")
+
+
+def test_commits_that_wait_are_few(tmp_path):
+    with controlled_server(tmp_path, parallel=False) as server, connect(address(server)) as socket:
+        session = Session(socket)
+        session.expect("session.created")
+        session.set(turn_detection=None)
+        with server.steered("run.hold", "", "asr"):
+            for _ in range(17):
+                session.append()
+                session.say("input_audio_buffer.commit")
+            refused = session.until("error")
+        assert kinds(refused).count("input_audio_buffer.committed") == 16
+        assert refused[-1]["error"]["code"] == "server_busy"
+
+
+def test_sessions_share_the_budget_of_all_bodies(tmp_path):
+    most = bytes(700 * 1024)
+    with (
+        controlled_server(tmp_path, parallel=False, max_pending_body_mb=1) as server,
+        connect(address(server)) as one,
+        connect(address(server)) as other,
+    ):
+        first, second = Session(one), Session(other)
+        for session in (first, second):
+            session.expect("session.created")
+            session.set(turn_detection=None)
+        first.append(most)
+        first.set(turn_detection=None)  # it is answered once the audio has been taken
+        second.append(most)
+        error = second.error()
+        assert (error["code"], "max_pending_body_mb" in error["message"]) == ("server_busy", True)
+        first.say("input_audio_buffer.clear")
+        first.expect("input_audio_buffer.cleared")
+        second.append(most)
+        second.set(turn_detection=None)
+        one.close()
+
+
 @pytest.fixture
 def registrable(tmp_path):
     """A server whose model `asr` can be registered anew: `register(max_chunk_bytes)` does so."""

@@ -12,7 +12,7 @@ import audio_assets
 import odd_codec
 from antiphon.audio.decode import DecodeLimits
 from antiphon.runtime.file_worker import STALL_LIMIT_S, START_LIMIT_S
-from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, ShuttingDown, TooLarge, WorkerDied
+from antiphon.vocabulary.errors import AntiphonError, InvalidRequest, ServerBusy, ShuttingDown, TooLarge, WorkerDied
 from codec_stage import Processes, Threads, wav
 from host_stage import descriptors
 from runtime_stage import until
@@ -269,3 +269,16 @@ async def test_a_sound_is_the_same_in_either_isolation(real, rate):
         assert (there.rate, there.channels) == (here.rate, here.channels), name
         assert there.samples == here.samples, name
     await threads.terminate()
+
+
+async def test_an_upload_waits_for_a_worker_no_longer_than_its_request_may(odd):
+    hanging = begin(odd, "hang")
+    await decoding(odd)
+    before = descriptors()
+    with pytest.raises(ServerBusy, match="no decoder was free"):
+        await odd.decode(io.BytesIO(odd_codec.upload("tone")), wait_s=0.001)
+    assert descriptors() == before
+    odd.clock.advance(STALL_LIMIT_S)
+    with pytest.raises(InvalidRequest):
+        await hanging
+    assert (await odd.decode(io.BytesIO(odd_codec.upload("tone")), wait_s=60)).frames == 3

@@ -2,7 +2,8 @@
 
 import pytest
 
-from antiphon.listeners.wyoming.sentences import SentenceCutter
+from antiphon.listeners.wyoming.sentences import LONGEST_SPACE, SentenceCutter
+from antiphon.text.sentences import LONGEST
 
 
 def cut(*pieces):
@@ -35,3 +36,24 @@ def test_a_text_is_cut_after_each_sentence(text, sentences, rest):
 def test_it_does_not_matter_how_the_text_comes():
     text = 'First one. "Second!" Third? 3.14 and so on\nlast'
     assert cut(*text) == cut(text)
+
+
+@pytest.mark.parametrize("space", [" ", "  ", "\t ", "\n", " \n ", "\r\n", "\n\n", " \n\n\n ", "\u2028", " " * 15])
+def test_it_does_not_matter_how_the_space_between_two_words_comes(space):
+    for text in (f"One two{space}three. Four{space}five", f"Done.{space}Next", f"a line{space}Another"):
+        assert cut(*text) == cut(text)
+
+
+@pytest.mark.parametrize(("space", "meaning"), [(" " * 99, " "), (" \n" + " " * 99, "\n"), ("\n \n" * 33, "\n\n")])
+def test_a_long_space_separates_as_much_as_a_short_one(space, meaning):
+    for text in ("One two{}three. Four", "a line{}another", "Done.{}Next"):
+        (sentences, rest), (wanted, wanted_rest) = cut(*text.format(space)), cut(text.format(meaning))
+        assert [" ".join(it.split()) for it in (*sentences, rest)] == [*wanted, wanted_rest]
+
+
+@pytest.mark.parametrize("sign", [" ", "\n", "a ", "a\n", "a", ".", "A b. "])
+def test_what_is_held_back_stays_short(sign):
+    cutter = SentenceCutter()
+    for _ in range(3000):
+        cutter.feed(sign)
+        assert len(cutter._rest) <= LONGEST + LONGEST_SPACE + 1

@@ -113,9 +113,12 @@ def test_a_manifest_that_is_too_large_is_damaged(tmp_path, name):
     assert found == ([f"one: {MANIFEST_NAME} is larger than 4194304 bytes"] if name == MANIFEST_NAME else [])
 
 
-def test_a_catalogue_that_is_nested_too_deeply_or_no_file_is_one_line(tmp_path):
+def test_a_catalogue_that_cannot_be_read_is_one_line(tmp_path):
     (tmp_path / CATALOGUE_NAME).write_text(f"x = {DEEP}")
     with pytest.raises(PackageError, match=r"catalogue\.toml is nested too deeply"):
+        catalogue_of(tmp_path)
+    (tmp_path / CATALOGUE_NAME).write_text(" " * (4 * 1024 * 1024 + 1))
+    with pytest.raises(PackageError, match=r"catalogue\.toml is larger than 4194304 bytes"):
         catalogue_of(tmp_path)
     (tmp_path / CATALOGUE_NAME).unlink()
     os.mkfifo(tmp_path / CATALOGUE_NAME)

@@ -167,6 +167,41 @@ async def test_an_upload_that_is_being_decoded_keeps_no_small_one_out_for_what_i
     await codec.terminate()
 
 
+async def test_an_upload_waits_for_a_thread_no_longer_than_its_request_may():
+    codec = ThreadCodec(DecodeLimits(max_seconds=60), 0, threads=1)
+    body = HeldBody(140_000)
+    held = asyncio.ensure_future(codec.decode(body))
+    while not body.reached.is_set():  # noqa: ASYNC110 (a thread sets it)
+        await asyncio.sleep(0)
+    patient = asyncio.ensure_future(codec.decode(wav(1_000)))
+    try:
+        with pytest.raises(ServerBusy, match="no decoder was free"):
+            await codec.decode(wav(1_000), wait_s=0.001)
+        assert not patient.done()
+    finally:
+        body.go_on.set()
+    assert (await held).frames == 140_000
+    assert (await patient).frames == 1_000
+    assert (await codec.decode(wav(1_000), wait_s=60)).frames == 1_000
+    await codec.terminate()
+
+
+async def test_a_thread_that_still_decodes_for_a_client_that_left_is_not_free():
+    codec = ThreadCodec(DecodeLimits(max_seconds=60), 0, threads=1)
+    body = HeldBody(140_000)
+    left = asyncio.ensure_future(codec.decode(body))
+    while not body.reached.is_set():  # noqa: ASYNC110 (a thread sets it)
+        await asyncio.sleep(0)
+    left.cancel()
+    try:
+        with pytest.raises(ServerBusy):
+            await codec.decode(wav(1_000), wait_s=0.001)
+    finally:
+        body.go_on.set()
+    assert (await codec.decode(wav(1_000))).frames == 1_000
+    await codec.terminate()
+
+
 async def test_a_budget_of_zero_has_no_bound(make_codec):
     codec = make_codec(0)
     assert (await codec.decode(wav(900_000))).frames == 900_000

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.runtime.discovery import AdapterFinder
 from antiphon.runtime.hosts.crew import Crew
-from antiphon.runtime.inspection import IDLE_S, Inspections, Inspector
+from antiphon.runtime.inspection import IDLE_S, MAX_AT_ONCE, Inspections, Inspector
 from antiphon.testing import ManualClock
 from antiphon.vocabulary.errors import ConfigError, InsufficientMemory, ShuttingDown
 from antiphon.vocabulary.spec import ModelSpec
@@ -89,6 +89,13 @@ async def test_several_are_inspected_at_once_and_their_processes_end_when_they_a
     clock.advance(IDLE_S)
     assert not any(map(psutil.pid_exists, pids))
     assert pid_of(await inspections.inspect(model("fine"))) not in pids
+    inspections.close()
+
+
+async def test_no_more_than_a_few_are_inspected_at_once():
+    inspections = Inspections(ManualClock(), find)
+    asked = [inspections.inspect(model("fine")) for _ in range(3 * MAX_AT_ONCE)]
+    assert len({pid_of(it) for it in await asyncio.gather(*asked)}) == MAX_AT_ONCE
     inspections.close()
 
 

@@ -4,10 +4,12 @@ import io
 
 import pytest
 
-from antiphon.service.tasks import NOTHING, Heard, TaskOrder, TaskService
+from antiphon.service.tasks import Heard, TaskOrder, TaskService
 from antiphon.vocabulary.errors import EngineError, InvalidRequest, ModelNotFound, TooLarge
 from antiphon.vocabulary.states import ModelState
 from antiphon.vocabulary.tasks import Task
+
+NOTHING = Heard()
 
 
 @pytest.fixture

@@ -36,10 +36,10 @@ class WatchedDecoder:
     def __init__(self, codec):
         self._codec = codec
 
-    async def decode(self, body):
+    async def decode(self, body, wait_s=0):
         owner = Owner()
         self.life = weakref.ref(owner)
-        return replace(await self._codec.decode(body), owner=owner)
+        return replace(await self._codec.decode(body, wait_s), owner=owner)
 
 
 @pytest.fixture

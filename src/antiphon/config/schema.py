@@ -248,6 +248,7 @@ class ServerConfig(BaseModel):
     run_timeout_ms: _Limit = 0
     load_timeout_ms: _Limit = 0
     teardown_timeout_ms: _Limit = 0
+    slow_reader_timeout_ms: _Limit = 30_000
     max_text_chars: _Positive = 100_000
     speech_format: AudioFormat = Field(
         default=AudioFormat.WAV, strict=False, description=f"one of {', '.join(AudioFormat)}"

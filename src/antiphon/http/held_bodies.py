@@ -37,25 +37,31 @@ class BodyBudget:
 
 
 class BodyShare:
-    """What one request holds of the budget."""
+    """What one request, or one recording of a session, holds of the budget. Units: `free_bytes` are not counted."""
 
-    def __init__(self, budget: BodyBudget | None) -> None:
+    def __init__(self, budget: BodyBudget | None, free_bytes: int = FREE_BYTES) -> None:
         self._budget = budget
+        self._free_bytes = free_bytes
         self._received_bytes = 0
         self._counted_bytes = 0
         self._files = 0
+
+    def beside(self) -> "BodyShare":
+        """Another share of the same budget, of which every byte counts."""
+        return BodyShare(self._budget, free_bytes=0)
 
     def add(self, size_bytes: int) -> None:
         """Count bytes before they are kept; raises ServerBusy if all bodies together would hold too many."""
         if self._budget is None:
             return
-        self._received_bytes += size_bytes
-        more = max(0, self._received_bytes - FREE_BYTES) - self._counted_bytes
+        received_bytes = self._received_bytes + size_bytes
+        more = max(0, received_bytes - self._free_bytes) - self._counted_bytes
         if more and self._budget.held_bytes + more > self._budget.limit_bytes:
             raise ServerBusy(
                 "the server holds as many bytes of request bodies as it may (max_pending_body_mb)",
                 retry_after_s=RETRY_AFTER_S,
             )
+        self._received_bytes = received_bytes
         self._counted_bytes += more
         self._budget.held_bytes += more
 
@@ -95,7 +101,7 @@ class HoldBodies:
         self._budget = budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         share = BodyShare(self._budget)

@@ -67,11 +67,12 @@ class ChunkConverter(Protocol):
 class Codec(Protocol):
     """Turns bytes of any accepted container into audio and back; each call owns no more than it returns."""
 
-    async def decode(self, body: BinaryIO) -> Pcm:
+    async def decode(self, body: BinaryIO, wait_s: float = 0) -> Pcm:
         """Decode an upload at its native rate and channels.
 
-        Raises InvalidRequest (param "file") for what is no accepted audio, TooLarge over the duration limit, ServerBusy
-        when the audio in flight is over the server's budget.
+        Units: `wait_s` seconds that it may wait for a decoder, 0 without bound. Raises InvalidRequest (param "file")
+        for what is no accepted audio, TooLarge over the duration limit, ServerBusy when no decoder was free in time, or
+        the audio in flight is over the server's budget.
         """
         ...
 

@@ -207,6 +207,10 @@ class Runtime(Protocol):
 
     def view(self, model_id: str) -> ModelView: ...
 
+    def wait_limit_s(self, model_id: str, busy_timeout_ms: int | None) -> float:
+        """How long a request to this model may wait for what it shares with others, 0 without bound."""
+        ...
+
     def status(self) -> tuple[ModelStatus, ...]:
         """All models with their leases and queues, at one moment."""
         ...

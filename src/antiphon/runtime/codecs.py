@@ -11,6 +11,7 @@ from antiphon.audio.decode import DecodeLimits, decode
 from antiphon.audio.encode import StreamEncoder, encode
 from antiphon.ports.codec import AudioFormat, Encoded
 from antiphon.runtime.hosts.crew import Crew, report
+from antiphon.runtime.waiting import no_longer_than
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import ServerBusy
 
@@ -33,14 +34,18 @@ class ThreadCodec:
         self._limits = limits.within(max_pending_bytes)
         self._budget = Budget(max_pending_bytes)
         self._crew = Crew("antiphon-codec", threads)
+        self._turns = asyncio.Semaphore(threads)
 
     async def start(self) -> None:
         """Do nothing: the threads are there."""
 
-    async def decode(self, body: BinaryIO) -> Pcm:
+    async def decode(self, body: BinaryIO, wait_s: float = 0) -> Pcm:
         """Decode an upload; its share of the budget is held for as long as the samples live."""
+        await no_longer_than(wait_s, self._turns.acquire(), "no decoder")
         share = Share(self._budget)
-        pcm = await self._crew.call(_decode, body, self._limits, share)
+        decoding = asyncio.ensure_future(self._crew.call(_decode, body, self._limits, share))
+        decoding.add_done_callback(self._end_turn)
+        pcm = await asyncio.shield(decoding)  # the thread goes on, and so does its turn, if the caller leaves
         share.settle()
         return replace(pcm, owner=share)
 
@@ -61,6 +66,11 @@ class ThreadCodec:
     def open_encoder(self, audio_format: AudioFormat, rate: int, channels: int) -> "_CrewEncoder":
         """Begin an answer of unknown length."""
         return _CrewEncoder(self._crew, StreamEncoder(audio_format, rate, channels))
+
+    def _end_turn(self, decoding: "asyncio.Future[Pcm]") -> None:
+        self._turns.release()
+        if not decoding.cancelled():
+            decoding.exception()  # it is known to the caller, or nobody wants to know
 
     def kill(self) -> None:
         """Do nothing: a thread cannot be ended from outside."""

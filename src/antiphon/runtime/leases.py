@@ -106,6 +106,10 @@ class LeaseDesk:
         """The gate's leases and queue at this moment, with at most `limit` waiters listed."""
         return self._scheduler.gate(model_id).snapshot(self._clock.now(), limit)
 
+    def is_wanted(self, model_id: str) -> bool:
+        """Whether anyone waits for a lease on the model."""
+        return self.view(model_id, limit=0).waiting > 0
+
     def is_idle(self, model_id: str) -> bool:
         """Whether nobody holds or waits for a lease on the model."""
         return self._scheduler.gate(model_id).is_idle

@@ -97,6 +97,10 @@ class ModelRuntime:
         """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""
         return await self._requests.run(await self._admitted(inference), inference, finish)
 
+    def wait_limit_s(self, model_id: str, busy_timeout_ms: int | None) -> float:
+        """How long a request may wait: the limit that holds for its slot holds for a decoder as well."""
+        return self._timeout_s(self._residents.find(model_id), busy_timeout_ms)
+
     async def open_stream(self, inference: Inference) -> LeasedStream[StreamEvent]:
         """Start a stream; if the caller leaves before it has one, it is closed as soon as there is one."""
         return await self._requests.open_stream(await self._admitted(inference), inference)

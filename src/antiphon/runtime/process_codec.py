@@ -25,6 +25,7 @@ from antiphon.runtime.codecs import Share, ThreadCodec
 from antiphon.runtime.file_worker import WORKER, FileWorker, IdleWorkers
 from antiphon.runtime.owned import OwnedTasks
 from antiphon.runtime.upload_decoder import decode_in
+from antiphon.runtime.waiting import no_longer_than
 from antiphon.vocabulary.audio import Pcm
 from antiphon.vocabulary.errors import ServerBusy
 from antiphon.vocabulary.spool import pieces_of
@@ -72,14 +73,14 @@ class ProcessCodec(ThreadCodec):
         except ServerBusy:
             log.warning("there is no codec worker yet", exc_info=True)
 
-    async def decode(self, body: BinaryIO) -> Pcm:
+    async def decode(self, body: BinaryIO, wait_s: float = 0) -> Pcm:
         """Decode an upload; its share of the budget is held for as long as the samples live.
 
         `body` is not read afterwards, and where it stands is not promised.
         """
         source = _source_of(body)
         try:
-            decoder = await self._decoders.take()
+            decoder = await no_longer_than(wait_s, self._decoders.take(), "no decoder")
         except BaseException:
             _close(source)
             raise

@@ -14,6 +14,7 @@ from antiphon.runtime.leases import LeaseDesk
 from antiphon.runtime.live import HearingFlow, LiveSource
 from antiphon.runtime.owned import AbandonedError, OwnedTasks
 from antiphon.runtime.pool import Pool
+from antiphon.runtime.readers import ReaderWatch
 from antiphon.runtime.resident import Resident
 from antiphon.runtime.residents import Residents
 from antiphon.runtime.streams import LeasedStream, StreamEnding
@@ -147,7 +148,8 @@ class RequestPath:
                 self._underway.require_uncut()
                 load_s = self._ports.clock.now() - loading
                 over = partial(self._stream_over, admission, load_s)
-                ending = StreamEnding(flow, over, self._tasks, self._ports.clock)
+                watch_reader = partial(self._reader_watch, admission.resident.entry.id)
+                ending = StreamEnding(flow, over, self._tasks, self._ports.clock, watch_reader)
                 self._underway.add_stream(admission.lease, ending)
             except BaseException:
                 await flow.aclose()
@@ -158,6 +160,10 @@ class RequestPath:
             raise
         # Where nobody takes this stream any more, it is dropped here, and so ended by its finaliser.
         return LeasedStream(ending, pool.facts, admission.queue_s, load_s)
+
+    def _reader_watch(self, model_id: str, on_too_slow: Callable[[], None]) -> ReaderWatch:
+        grace_s = self._ports.engine_limits.reader_s
+        return ReaderWatch(self._ports.clock, grace_s, partial(self._desk.is_wanted, model_id), on_too_slow)
 
     async def _prepare(
         self,

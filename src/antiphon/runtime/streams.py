@@ -1,6 +1,7 @@
 """A stream or a batch and the lease that it holds, which end together whatever becomes of its reader."""
 
 import asyncio
+import logging
 import weakref
 from collections.abc import Callable
 from contextvars import copy_context
@@ -11,8 +12,11 @@ from antiphon.ports.host import Flow
 from antiphon.runtime.api import Timing
 from antiphon.runtime.hosts.crew import report
 from antiphon.runtime.owned import OwnedTasks, log_unheard
-from antiphon.vocabulary.errors import ShuttingDown
+from antiphon.runtime.readers import ReaderWatch
+from antiphon.vocabulary.errors import AntiphonError, RequestTimeout
 from antiphon.vocabulary.spec import SessionFacts
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -41,15 +45,15 @@ class LeasedStream(Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        """The next event; raises ShuttingDown for a stream that was cut, so that nobody takes it for a whole one."""
+        """The next event; for a stream that was cut it raises why, so that nobody takes it for a whole one."""
+        self._ending.reader.asked()
         try:
             event = await anext(self._ending.events)
         except StopAsyncIteration:
-            if self._ending.was_cut:
-                raise ShuttingDown from None
+            self._ending.require_uncut()
             raise
-        if self._ending.was_cut:
-            raise ShuttingDown
+        self._ending.require_uncut()
+        self._ending.reader.give(event)
         return event
 
     async def aclose(self) -> None:
@@ -62,12 +66,19 @@ class StreamEnding(Generic[T]):
     """What must happen when a stream is over; it does not refer to the `LeasedStream`, so that one can be dropped.
 
     `over` is called once, when the engine is quiescent, with `run_s` to ask how long it ran: it releases the lease.
+    `watch` makes what limits the reader's time, of what to call once that is over.
     """
 
     def __init__(
-        self, events: Flow[T], over: Callable[[Callable[[], float]], None], tasks: OwnedTasks, clock: Clock
+        self,
+        events: Flow[T],
+        over: Callable[[Callable[[], float]], None],
+        tasks: OwnedTasks,
+        clock: Clock,
+        watch: Callable[[Callable[[], None]], ReaderWatch],
     ) -> None:
         self.events = events
+        self.reader = watch(self._cut_slow_reader)
         self._over = over
         self._tasks = tasks
         self._clock = clock
@@ -76,13 +87,23 @@ class StreamEnding(Generic[T]):
         self._started = clock.now()
         self._ended: float | None = None
         self._task: asyncio.Task[None] | None = None
-        self.was_cut = False
+        self._fault: AntiphonError | None = None
 
-    def cut(self) -> None:
-        """End the stream before its end; its reader is told."""
+    def cut(self, fault: AntiphonError) -> None:
+        """End the stream before its end, also while its reader does something else; it is told why when it asks."""
         if self._ended is None:
-            self.was_cut = True
+            self._fault = fault
             self.begin()
+
+    def _cut_slow_reader(self) -> None:
+        fault = RequestTimeout("the answer was read too slowly while others waited (slow_reader_timeout_ms)")
+        self._context.run(log.warning, "a stream ends early: %s", fault)
+        self.cut(fault)
+
+    def require_uncut(self) -> None:
+        """Raise what the stream was cut for."""
+        if self._fault is not None:
+            raise self._fault
 
     def run_s(self) -> float:
         """How long the engine has run, in seconds."""
@@ -100,6 +121,7 @@ class StreamEnding(Generic[T]):
         report(self._loop, self.begin)
 
     async def _end(self) -> None:
+        self.reader.asked()  # it has no time to keep to any more
         try:
             await self.events.aclose()
         finally:

@@ -108,7 +108,7 @@ class Underway:
         for watch in self._watches:
             watch.cancel()
         for stream in self._streams.values():
-            stream.cut()
+            stream.cut(ShuttingDown())
 
     async def _reachable(self, work: Coroutine[Any, Any, T], watch: RunWatch) -> T:
         """Let `cut` reach what runs, whoever still waits for it."""

@@ -57,8 +57,8 @@ class AlignmentService:
     async def _uploaded(self, order: AlignmentOrder, body: BinaryIO) -> tuple[Inference, float]:
         """The work on an upload, whose audio is handed over, and how long it sounds, in seconds."""
         own = Terms(language=asked_language(order.language))
-        self._runtime.view(order.model)  # an unknown model is refused before anything is decoded
-        audio = await self._codec.decode(body)
+        wait_s = self._runtime.wait_limit_s(order.model, order.busy_timeout_ms)  # refuses an unknown model, too
+        audio = await self._codec.decode(body, wait_s)
 
         async def bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
             require_task(model, Task.ALIGN)

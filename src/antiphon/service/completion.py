@@ -80,36 +80,42 @@ class SpeechTerms:
         self._codec = codec
         self._library = library
 
-    async def heard(self, recording: Recording | None) -> Pcm | None:
-        """Decode the recording that came with a request; a refusal names the field `voice_ref`."""
+    async def heard(self, recording: Recording | None, wait_s: float) -> Pcm | None:
+        """Decode the recording that came with a request; a refusal names the field `voice_ref`.
+
+        Units: `wait_s` as `Codec.decode` has it.
+        """
         if recording is None:
             return None
         try:
-            return await self._codec.decode(recording.body)
+            return await self._codec.decode(recording.body, wait_s)
         except (InvalidRequest, TooLarge) as refusal:
             raise type(refusal)(refusal.message, param="voice_ref") from refusal
 
     async def completed_request(
-        self, model: BoundModel, request: TaskRequest, own: Terms, prefix: str = "options."
+        self, model: BoundModel, request: TaskRequest, own: Terms, prefix: str = "options.", wait_s: float = 0
     ) -> TaskRequest:
-        """The request as its model is to answer it. Raises InvalidRequest, also for a voice that there is not."""
+        """The request as its model is to answer it. Raises InvalidRequest, also for a voice that there is not.
+
+        Units: `wait_s` as `Codec.decode` has it.
+        """
         require_terms(model, own, prefix)
         terms = completed(model.registration, own)
         voice, reference = _speaker(model, terms, self._library)
         text = terms.reference_text
         if isinstance(reference, LibraryVoice | VoiceFile):
-            reference, told = await self._own_recording(reference)
+            reference, told = await self._own_recording(reference, wait_s)
             text = text or told
         if text and takes_option(model, REFERENCE_TEXT):
             terms = replace(terms, options={REFERENCE_TEXT: text, **terms.options})
         return replace(_fitted(request, terms), voice=voice, voice_ref=reference)
 
-    async def _own_recording(self, reference: LibraryVoice | VoiceFile) -> tuple[Pcm, str | None]:
+    async def _own_recording(self, reference: LibraryVoice | VoiceFile, wait_s: float) -> tuple[Pcm, str | None]:
         """The recording that a voice stands for, and what is said in it; a fault of it is one of the voice."""
         try:
             recording = _opened(reference, self._library)
             with recording.body as body:
-                return await self._codec.decode(body), recording.text
+                return await self._codec.decode(body, wait_s), recording.text
         except (InvalidRequest, TooLarge) as refusal:
             raise InvalidRequest(f"the voice's recording cannot be used: {refusal.message}", param="voice") from refusal
 

@@ -106,11 +106,11 @@ class SpeechService:
 
     async def _inference(self, order: SpeechOrder, recording: Recording | None, interface: Interface) -> Inference:
         require_speakable(order.text, self._max_text_chars)
-        if recording is not None:
-            self._runtime.view(order.model)  # an unknown model is refused before anything is decoded
+        # This refuses an unknown model, before anything is decoded.
+        wait_s = self._runtime.wait_limit_s(order.model, order.busy_timeout_ms)
         own = Terms(
             voice=order.voice,
-            reference=await self._terms.heard(recording),
+            reference=await self._terms.heard(recording, wait_s),
             reference_text=order.reference_text or (recording.text if recording else None),
             language=asked_language(order.language),
             seed=order.seed,
@@ -120,7 +120,7 @@ class SpeechService:
 
         async def bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
             require_task(model, Task.TTS)
-            return await self._terms.completed_request(model, request, own)
+            return await self._terms.completed_request(model, request, own, wait_s=wait_s)
 
         draft = TaskRequest(text=order.text)
         return Inference(order.model, draft, bind, interface, order.busy_timeout_ms, order.run_timeout_ms)

@@ -49,10 +49,6 @@ class Heard:
     recording: Recording | None = None
 
 
-NOTHING = Heard()
-"""Nothing comes beside it."""
-
-
 @dataclass(frozen=True, slots=True)
 class TaskDone:
     """A task's result, its audio also as a whole wav, and where its time went."""
@@ -107,15 +103,15 @@ class TaskService:
         )
 
     async def _draft(self, order: TaskOrder, heard: Heard) -> Draft:
-        if heard != NOTHING:
-            self._runtime.view(order.model)  # an unknown model is refused before anything is decoded
         if order.text is not None:
             require_speakable(order.text, self._max_text_chars, param="request.text")
+        # This refuses an unknown model, before anything is decoded.
+        wait_s = self._runtime.wait_limit_s(order.model, order.busy_timeout_ms)
         language = asked_language(order.language)
-        audio = None if heard.audio is None else await self._codec.decode(heard.audio)
+        audio = None if heard.audio is None else await self._codec.decode(heard.audio, wait_s)
         own = Terms(
             voice=order.voice,
-            reference=await self._terms.heard(heard.recording),
+            reference=await self._terms.heard(heard.recording, wait_s),
             reference_text=order.reference_text or (heard.recording.text if heard.recording else None),
             language=language,
             seed=order.seed,
@@ -124,7 +120,7 @@ class TaskService:
 
         async def bind(model: BoundModel, request: TaskRequest) -> TaskRequest:
             _require_input(model, request)
-            return await self._terms.completed_request(model, request, own, prefix="request.options.")
+            return await self._terms.completed_request(model, request, own, "request.options.", wait_s)
 
         return Draft(TaskRequest(text=order.text, audio=audio), bind)
 

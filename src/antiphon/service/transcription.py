@@ -157,7 +157,7 @@ class TranscriptionService:
         order = self._checked(order)
         request = TaskRequest(text=order.prompt)
         diarizer = self._diarizer(diarization_model)
-        audio = await self._codec.decode(body)
+        audio = await self._decoded(order, body)
         first = _inference(order, replace(request, audio=audio), Interface.OFFLINE)
         heard, spent = await self._runtime.run(first, _both)
         duration_s = audio.duration_s
@@ -205,7 +205,7 @@ class TranscriptionService:
     async def batch(self, order: TranscriptionOrder, bodies: Sequence[BinaryIO]) -> "TranscriptBatch":
         """Decode all, then begin one native batch in one slot; it holds the slot, so close it."""
         order = self._checked(order)
-        drafts = [TaskRequest(text=order.prompt, audio=await self._codec.decode(body)) for body in bodies]
+        drafts = [TaskRequest(text=order.prompt, audio=await self._decoded(order, body)) for body in bodies]
         bind = partial(_bind, order)
         batch = BatchInference(
             order.model, tuple(Draft(it, bind) for it in drafts), order.busy_timeout_ms, order.run_timeout_ms
@@ -217,11 +217,14 @@ class TranscriptionService:
         asked_language(order.language)
         return self.resolved(order)
 
+    async def _decoded(self, order: TranscriptionOrder, body: BinaryIO) -> Pcm:
+        return await self._codec.decode(body, self._runtime.wait_limit_s(order.model, order.busy_timeout_ms))
+
     async def _uploaded(
         self, order: TranscriptionOrder, body: BinaryIO, interface: Interface
     ) -> tuple[Inference, float]:
         """The work on an upload, whose audio is handed over, and how long it sounds, in seconds."""
-        audio = await self._codec.decode(body)
+        audio = await self._decoded(order, body)
         request = TaskRequest(text=order.prompt)
         return replace(_inference(order, request, interface), audio=Handover(audio)), audio.duration_s
 

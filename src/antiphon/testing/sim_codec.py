@@ -15,8 +15,9 @@ RATE = 16_000
 class SimCodec:
     """A `Codec` over plain float32 bytes of one channel at the simulated rate, in memory and at once."""
 
-    async def decode(self, body: BinaryIO) -> Pcm:
-        """View the bytes as audio."""
+    async def decode(self, body: BinaryIO, wait_s: float = 0) -> Pcm:
+        """View the bytes as audio, without a wait."""
+        del wait_s
         return Pcm.from_bytes(body.read(), RATE)
 
     async def convert(self, pcm: Pcm, rate: int, channels: int) -> Pcm:

@@ -4,10 +4,11 @@ import asyncio
 import tempfile
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
+from antiphon.http.held_bodies import BodyShare
 from antiphon.http.realtime.items import Event, completed, delta, failed
 from antiphon.http.realtime.settings import Settings
 from antiphon.http.realtime.sound import Wire
@@ -22,10 +23,15 @@ _MAX_WAITING = 16
 
 
 class Gathered:
-    """Audio that is not committed yet, as a WAV file of its wire's form."""
+    """Audio that is not committed yet, as a WAV file of its wire's form.
 
-    def __init__(self, wire: Wire) -> None:
+    `share` is what it holds of the budget of all bodies. Units: `begun_at` in the loop's seconds.
+    """
+
+    def __init__(self, wire: Wire, share: BodyShare) -> None:
         self.wire = wire
+        self.begun_at = asyncio.get_running_loop().time()
+        self._share = share
         self.size_bytes = 0
         # An unlinked file, or none yet; whoever takes the audio closes it.
         spool = tempfile.SpooledTemporaryFile(_MEMORY_BYTES, prefix="antiphon-")  # noqa: SIM115
@@ -41,13 +47,16 @@ class Gathered:
         return self.size_bytes >= self.wire.sample_bytes
 
     def add(self, data: bytes) -> None:
-        """Keep more."""
+        """Keep more; raises ServerBusy if all bodies together hold too much."""
+        self._share.add(len(data))
         self.body.write(data)
         self.size_bytes += len(data)
 
     def close(self) -> None:
         """Drop it."""
-        self.body.close()
+        self._share.release()
+        with suppress(OSError):  # on a full disk, closing tries once more to write what could not be written
+            self.body.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,13 @@ the client commits, clears, or changes what is set. Otherwise audio is gathered,
 
 import asyncio
 
+from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from websockets.frames import CloseCode
 
 from antiphon.http.bodies import parse_json
 from antiphon.http.envelope import close_code
+from antiphon.http.held_bodies import share_of
 from antiphon.http.live import stopping
 from antiphon.http.realtime.commits import Commits, Gathered
 from antiphon.http.realtime.hearing import Hearing
@@ -104,7 +106,7 @@ class RealtimeSession:
 
     async def _read(self) -> None:
         while True:
-            message = await self._socket.receive()
+            message = await self._next_message()
             if message["type"] == "websocket.disconnect":
                 raise _Over
             said = message.get("text")
@@ -116,6 +118,22 @@ class RealtimeSession:
                 await self._do(head.type, raw)
             except AntiphonError as error:
                 await self._tell(error_event(error, event_id))
+
+    async def _next_message(self) -> Message:
+        """What the client says next. Audio that it does not commit in time is dropped, and it is told."""
+        while True:
+            try:
+                async with asyncio.timeout_at(self._uncommitted_until()):
+                    return await self._socket.receive()
+            except TimeoutError:
+                self._drop_gathered()
+                told = "the audio was not committed in time (live_ingest.total_timeout_ms), and is dropped"
+                await self._tell(error_event(RequestTimeout(told)))
+
+    def _uncommitted_until(self) -> float | None:
+        """When audio that was gathered must have been committed, in the loop's seconds; None where nothing must."""
+        limit_s = 0.0 if self._gathered is None else self._limits().total_timeout_s
+        return self._gathered.begun_at + limit_s if self._gathered is not None and limit_s else None
 
     async def _do(self, kind: str, raw: bytes) -> None:
         match kind:
@@ -145,7 +163,7 @@ class RealtimeSession:
             told = f"a message is larger than the limit of {limits.max_chunk_bytes} bytes (live_ingest.max_chunk_bytes)"
             raise TooLarge(told, param="audio")
         if self._gathered is None:
-            self._gathered = Gathered(self._settings.wire)
+            self._gathered = Gathered(self._settings.wire, share_of(self._socket.scope).beside())
         limit = limits.max_body_bytes
         if 0 < limit < self._commits.waiting_bytes + self._gathered.size_bytes + len(data):
             raise TooLarge(f"audio that has no transcript yet may have {limit} bytes (live_ingest)", param="audio")
@@ -269,10 +287,13 @@ class RealtimeSession:
 
     def _send_timeout_s(self) -> float:
         """The limit of the session's model, as it is now: under the lease while a stream is open."""
+        return self._limits().send_timeout_s
+
+    def _limits(self) -> LiveLimits:
         try:
-            return self._service.live_limits(self._settings.model or "").send_timeout_s
+            return self._service.live_limits(self._settings.model or "")
         except ModelNotFound:  # no model is set, or the alias that named it is gone
-            return LiveLimits().send_timeout_s
+            return LiveLimits()
 
 
 def require_possible(settings: Settings, service: TranscriptionService) -> None:

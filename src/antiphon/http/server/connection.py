@@ -40,6 +40,9 @@ _SLICE_BYTES = 1024
 Parsing stops once a request waits behind another one. So no more of them are held than fit into a slice, about 50.
 """
 
+_TURN_SLICES = 16
+"""How many slices are parsed in one turn. The worst of them, with a chunk for every byte, takes half a millisecond."""
+
 MAX_SURPLUS = 64
 """Connections over the limit that are told so at one time; those beyond are just dropped."""
 
@@ -61,7 +64,8 @@ class Connection(HttpToolsProtocol):
         self._limits = traffic.limits
         self._now = traffic.clock.now
         self._owed = _Owed.NOTHING
-        self._unparsed = b""  # what was read behind a request that waits for the one before it
+        self._unparsed = b""  # what was read and waits: for the request before it to be answered, or for its turn
+        self._waits_for_turn = False
         self._body_left_bytes = 0  # of a body that has declared its length
         self._resumes_body = False  # whether the parser reads a head that we made
         self._unframed_bytes = 0  # of a head that has no end yet, or between two pieces of a body
@@ -110,10 +114,13 @@ class Connection(HttpToolsProtocol):
             self._parse()
 
     def _parse(self) -> None:
-        """Parse until a request waits behind the one that runs; then what is left stays, and no more is read."""
-        unparsed, start = self._unparsed, 0
+        """Parse for one turn, or until a request waits behind the one that runs; no more is read while some is left."""
+        if self._waits_for_turn:
+            return
+        unparsed, start, slices = self._unparsed, 0, 0
         self._unparsed = b""  # it may be parsed anew below, where a WebSocket takes over, or be dropped by a refusal
-        while start < len(unparsed) and not (self.pipeline or self._is_done):
+        while start < len(unparsed) and slices < _TURN_SLICES and not (self.pipeline or self._is_done):
+            slices += 1
             end = start + max(_SLICE_BYTES, self._body_left_bytes)
             piece = unparsed[start:end]
             start = end
@@ -126,10 +133,21 @@ class Connection(HttpToolsProtocol):
                     return
                 self._ignore_upgrade()
                 unparsed, start = rest, 0
-        if not self._is_done:
-            self._unparsed = unparsed[start:]
+        if self._is_done:
+            return
+        self._unparsed = unparsed[start:]
         if self.pipeline:
             self._flow.hold()
+        elif self._unparsed:
+            self._flow.hold()
+            self._waits_for_turn = True
+            self._traffic.turns.queue(self._take_turn)
+        elif self._flow.is_held:
+            self._flow.release()
+
+    def _take_turn(self) -> None:
+        self._waits_for_turn = False
+        self._parse()
 
     def _ignore_upgrade(self) -> None:
         """Go on with HTTP behind a request for another protocol, as RFC 9110 (7.8) allows: curl asks for h2c so.
@@ -210,15 +228,14 @@ class Connection(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
+        self.flow.resume_reading()  # of this request's body nothing is kept any more
         if self._owed is not _Owed.BODY:
             self._begun_at = self._now()
         elif self._receives_running and self._exchange is not None and self._exchange.outlives_answer:
             self._linger()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
-        if not self.pipeline:
-            self._flow.release()
-            self._parse()  # the body of the request that begins now may be part of what is left
+        self._parse()  # the body of the request that begins now may be part of what is left
 
     def begin_stop(self) -> None:
         """What is under way goes on, and nothing comes after it on this connection; stalls count from now.
@@ -381,6 +398,7 @@ class Connection(HttpToolsProtocol):
         self._parted_at = self._now()
         self._unparsed = b""
         self._flow.release()
+        self._flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         else:

@@ -94,6 +94,10 @@ class Dialogue:
         self._presence.leave()
 
     async def _receive(self) -> Message:
+        if self._heard:
+            # Nothing else would make an application wait that is sent messages faster than it takes them, and so the
+            # loop would do nothing but this.
+            await asyncio.sleep(0)
         while not self._heard:
             if self._end is not None:
                 return self._end

@@ -6,7 +6,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 
 
 class PipelineFlow(FlowControl):
-    """Reading is paused while a body is ahead of its reader, and also while requests wait behind one that runs.
+    """Reading is paused while a body is ahead of its reader, and also while what was read is not parsed.
 
     uvicorn resumes reading whenever an application receives, whether or not requests wait. A peer that pipelines could
     then have as many of them held as it can send.
@@ -14,19 +14,27 @@ class PipelineFlow(FlowControl):
 
     def __init__(self, transport: asyncio.Transport) -> None:
         super().__init__(transport)
-        self._is_held = False
+        self.is_held = False
+        self._is_full = False  # uvicorn's own reason
 
     def hold(self) -> None:
         """Pause reading until `release`, whoever resumes it meanwhile."""
-        self._is_held = True
-        self.pause_reading()
+        self.is_held = True
+        super().pause_reading()
 
     def release(self) -> None:
-        """Resume reading."""
-        self._is_held = False
-        self.resume_reading()
+        """Resume reading, unless there is still too much of a body."""
+        self.is_held = False
+        if not self._is_full:
+            super().resume_reading()
+
+    def pause_reading(self) -> None:
+        """As uvicorn's."""
+        self._is_full = True
+        super().pause_reading()
 
     def resume_reading(self) -> None:
         """As uvicorn's, unless reading is held."""
-        if not self._is_held:
+        self._is_full = False
+        if not self.is_held:
             super().resume_reading()

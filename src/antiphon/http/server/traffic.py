@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import uvicorn
 from uvicorn.server import ServerState
 
+from antiphon.http.server.turns import Turns
 from antiphon.ports.clock import Clock
 from antiphon.ports.listener import AsgiApp, Ledger, PeerLimits, StopOrder
 
@@ -32,6 +33,7 @@ class Traffic:
     stop: StopOrder
     clock: Clock
     state: ServerState = field(default_factory=ServerState)
+    turns: Turns = field(default_factory=Turns)
     handshakes: dict[asyncio.Protocol, asyncio.Task[None]] = field(default_factory=dict)
 
     @property

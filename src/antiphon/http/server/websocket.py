@@ -21,8 +21,14 @@ from antiphon.http.server.traffic import LINGER_S, STALL_S, Traffic
 PING_S = 20.0
 """After how long without a word of ours a ping is sent, in seconds: proxies give up on lines that lie still."""
 
-_PIECE_BYTES = 16 * 1024
-"""How much is read of what has arrived before it is asked whether the application has enough."""
+_PIECE_BYTES = 1024
+"""How much is read of what has arrived before it is asked whether that is enough: 170 frames at most."""
+
+_TURN_FRAMES = 200
+"""About how many frames are read in one turn, which takes 5 ms: empty ones, such as pings, fill no limit of bytes."""
+
+_TURN_BYTES = 64 * 1024
+"""How much is read in one turn."""
 
 _ENOUGH_BYTES = 64 * 1024
 """How much the application may have before it; from there on nothing more is read."""
@@ -59,6 +65,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._parted_at: float | None = None
         self._progress = Progress(transport, self._heard_at)
         self._reads = True
+        self._waits_for_turn = False
         self._adjust_reading()
         self._dialogue = Dialogue(self, traffic.stop.begun)
         traffic.state.connections.add(self)  # type: ignore[arg-type]  # uvicorn names its own classes
@@ -152,7 +159,7 @@ class WebSocketConnection(asyncio.Protocol):
         elif self._parted_at is not None:
             if now - self._parted_at >= (STALL_S if stops else LINGER_S):
                 self.abort()
-        elif not self._reads:
+        elif not self._reads and not self._waits_for_turn:
             self._pinged_at = None  # it may have answered; nobody has looked
             if self._progress.peer_has_closed():
                 self.abort()
@@ -170,19 +177,36 @@ class WebSocketConnection(asyncio.Protocol):
         self.transport.abort()
 
     def _read(self) -> None:
-        """Read what has arrived for as long as the application has not enough."""
+        """Read what has arrived, for one turn, and for as long as the application has not enough."""
         assert self._frames is not None
-        while self._unread and self._taken_bytes < _ENOUGH_BYTES and not self._frames.eof_sent:
+        if self._waits_for_turn:
+            return
+        frames = read_bytes = 0
+        while self._has_use_for_more and frames < _TURN_FRAMES and read_bytes < _TURN_BYTES:
             piece = bytes(self._unread[:_PIECE_BYTES])
             del self._unread[:_PIECE_BYTES]
+            read_bytes += len(piece)
             self._frames.receive_data(piece)
             for frame in self._frames.events_received():
+                frames += 1
                 if isinstance(frame, Frame):  # nothing else comes once it is open
                     self._take(frame)
         self._flush()
         if self._frames.eof_sent:
             self._over(self._frames)
+        elif self._has_use_for_more:
+            self._waits_for_turn = True
+            self._traffic.turns.queue(self._take_turn)
         self._adjust_reading()
+
+    def _take_turn(self) -> None:
+        self._waits_for_turn = False
+        self._read()
+
+    @property
+    def _has_use_for_more(self) -> bool:
+        assert self._frames is not None
+        return bool(self._unread) and self._taken_bytes < _ENOUGH_BYTES and not self._frames.eof_sent
 
     def _take(self, frame: Frame) -> None:
         assert self._frames is not None
@@ -238,7 +262,7 @@ class WebSocketConnection(asyncio.Protocol):
     def _adjust_reading(self) -> None:
         """Read while there is a use for it: an open WebSocket and room for its messages, or a peer to be waited for."""
         has_room = self._frames is not None and self._taken_bytes < _ENOUGH_BYTES and self._writable.is_set()
-        reads = has_room or self._parted_at is not None
+        reads = (has_room or self._parted_at is not None) and not self._waits_for_turn
         if reads == self._reads or self.transport.is_closing():
             return
         self._reads = reads

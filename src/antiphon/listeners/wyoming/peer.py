@@ -72,6 +72,7 @@ class Peer(asyncio.StreamReaderProtocol):
         ShuttingDown if it had begun something when the server began to stop.
         """
         self._owe(_Owed.REST if in_request else _Owed.REQUEST)
+        await asyncio.sleep(0)  # many tiny events may be there already, and nothing else would let the loop go on
         try:
             async with asyncio.timeout(None) as waiting:
                 self._waiting = waiting
