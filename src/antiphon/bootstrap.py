@@ -1,5 +1,6 @@
 """The composition root: from a configuration to a runtime, its services and a listening server."""
 
+import logging
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from fastapi import FastAPI
 from antiphon.admission.gate import Gate
 from antiphon.audio.decode import DecodeLimits
 from antiphon.config import ServerConfig, build_config, model_registration, usable_cores
-from antiphon.http.access import AccessRules, local_names
+from antiphon.http.access import AccessRules, local_names, network_names
 from antiphon.http.app import HttpLimits, Services, create_app
 from antiphon.http.held_bodies import BodyBudget
 from antiphon.http.ledger import RequestLedger
@@ -29,7 +30,13 @@ from antiphon.observability.log import LogObserver
 from antiphon.observability.metrics import Metrics
 from antiphon.observability.observers import Observers
 from antiphon.observability.records import RecordKeeper
-from antiphon.packages import InstalledModel, default_models_root, installed_registrations, shipped_catalogue
+from antiphon.packages import (
+    InstalledModel,
+    damaged_packages,
+    default_models_root,
+    installed_registrations,
+    shipped_catalogue,
+)
 from antiphon.ports.clock import Clock
 from antiphon.ports.host import SlotHost
 from antiphon.ports.listener import HouseRules, NoLedger, PeerLimits, Served
@@ -41,6 +48,7 @@ from antiphon.runtime.descriptors import descriptor_limit
 from antiphon.runtime.discovery import AdapterFinder
 from antiphon.runtime.hosts.process import ProcessHost
 from antiphon.runtime.hosts.thread import ThreadHost
+from antiphon.runtime.inspection import Inspections, Inspector
 from antiphon.runtime.isolation import isolated
 from antiphon.runtime.line_file import LineFile
 from antiphon.runtime.memory import SystemMemory
@@ -65,10 +73,12 @@ from antiphon.service.tasks import TaskService
 from antiphon.service.transcription import TranscriptionService
 from antiphon.service.voice_library import VoiceLibrary
 from antiphon.service.voices import VoiceService
-from antiphon.vocabulary.errors import ConfigError, InvalidRequest
-from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
+from antiphon.vocabulary.errors import AntiphonError, ConfigError, InvalidRequest, ServerBusy
+from antiphon.vocabulary.spec import Capability, DamagedModel, ModelSpec, Registration
 from antiphon.vocabulary.states import Isolation
 from antiphon.vocabulary.tasks import Task
+
+log = logging.getLogger(__name__)
 
 JOURNAL = "the journal"
 """What its file is called where something is wrong with it."""
@@ -76,6 +86,23 @@ JOURNAL = "the journal"
 _MIB = 1024 * 1024
 _OPENAI_MODELS = {Task.ASR: ("whisper-1",), Task.TTS: ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")}
 """What OpenAI's clients ask for unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """Who can reach a listener, as far as it matters for the names that it may be called by; as in AccessRules."""
+
+    local_names: frozenset[str] | None = None
+    network_names: frozenset[str] | None = None
+
+    @property
+    def are_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.local_names is not None
+
+
+ANYONE = Callers()
+"""Whoever can reach a listener that browsers cannot, such as a Unix socket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +116,15 @@ class Assembly:
     ledger: RequestLedger | None
     journal: Journal
     bodies: BodyBudget
+    inspections: Inspections
 
-    def app(self, names: frozenset[str] | None = None) -> FastAPI:
-        """The HTTP application over these services; `names` as in AccessRules: for callers of this machine alone."""
+    def kill_workers(self) -> None:
+        """End whatever reads or decodes files for requests now, and begin no more of it."""
+        self.codec.kill()
+        self.inspections.kill()
+
+    def app(self, callers: Callers = ANYONE) -> FastAPI:
+        """The HTTP application over these services, for these callers."""
         config = self.config
         limits = HttpLimits(
             config.max_request_body_bytes,
@@ -100,18 +133,18 @@ class Assembly:
             config.allowed_audio_roots,
             config.voice_dir,
         )
-        access = self.access(names)
+        access = self.access(callers)
         return create_app(self.services, limits, access, config.speech_format, ledger=self.ledger, bodies=self.bodies)
 
-    def access(self, names: frozenset[str] | None = None) -> AccessRules:
+    def access(self, callers: Callers = ANYONE) -> AccessRules:
         """What is asked of callers."""
-        config = self.config
-        return AccessRules(config.api_keys, config.origins(), names, config.admin_keys)
+        return access_rules(self.config, callers)
 
     async def close(self) -> None:
         """End the installs, let the admitted work end, and free the models."""
         await self.services.packages.close()
         await self.runtime.close()
+        self.inspections.close()
         await self.codec.terminate()
 
 
@@ -128,7 +161,7 @@ def installed_config(models_root: Path | None, flags: dict[str, object], *, para
         | {"aliases": aliases.get(it.id, [])}
         for it in installed
     ]
-    if not models:
+    if not models and not damaged_packages(models_root or default_models_root()):
         raise ConfigError("no model is installed; `antiphon models install --default` brings some")
     given = {name: value for name, value in flags.items() if value is not None}
     build = partial(
@@ -164,8 +197,12 @@ def assemble(
     source: str = "the configuration",
     logged_body_bytes: int = 0,
     observed: bool = True,
+    damaged: Sequence[DamagedModel] | None = None,
 ) -> Assembly:
     """Put a server together. Every model is inspected, none is loaded; raises ConfigError for one that cannot be.
+
+    With `damaged`, a list of installed models that are left out already, such a model is left out, too, and reported
+    beside those: one damaged package does not keep the others from being served.
 
     `max_slots_of` stands for the audit list, which only its own validation goes past. `source` is what a fault in a
     field is told of. Of each body `logged_body_bytes` go into the log. `observed` False enters no request and counts
@@ -174,6 +211,7 @@ def assemble(
     clock = LoopClock()
     codec, counts, journal = make_codec(config, clock), Counts(), Journal(clock)
     library = VoiceLibrary(config.voice_dir)
+    inspections = Inspections(clock, finder.target)
     models_root = Path(config.models_root) if config.models_root else default_models_root()
     ports = RuntimePorts(
         clock,
@@ -193,18 +231,27 @@ def assemble(
         check=partial(require_presets, library=library),
         make_gate=partial(JournaledGate, journal=journal) if observed else Gate,
         peaks=PeakMemory(models_root / PEAKS_FILE),
+        inspect=inspections.inspect,
     )
     runtime = ParallelServerState(ports) if parallel_jobs else ServerState(ports)
-    for index, asked in enumerate(config.registrations()):
-        try:
-            registration, capability = accepted(finder, asked, library)
-        except InvalidRequest as fault:
-            raise ConfigError(f"{source}: models[{index}].{fault.message}") from fault
-        if parallel_jobs:
-            check_slots(registration.spec, max_slots_of)
-        runtime.add(registration, capability)
+    left_out = list(damaged or ())
+    with Inspector(finder.target) as inspector:
+        for index, asked in enumerate(config.registrations()):
+            try:
+                registration, capability = accepted(inspector, asked, library)
+            except ServerBusy:  # no process could be started, which is no fault of the model
+                raise
+            except AntiphonError as fault:
+                if damaged is None:
+                    raise ConfigError(f"{source}: {_fault_of(index, asked.spec.id, fault)}") from fault
+                left_out.append(DamagedModel(asked.spec.id, fault.message))
+                continue
+            if parallel_jobs:
+                check_slots(registration.spec, max_slots_of)
+            runtime.add(registration, capability)
+    _report(left_out, runtime)
     services = Services(
-        models=_model_service(runtime, config, parallel_jobs=parallel_jobs),
+        models=_model_service(runtime, config, left_out, parallel_jobs=parallel_jobs),
         speech=SpeechService(runtime, codec, config.max_text_chars, library),
         transcription=TranscriptionService(runtime, codec),
         alignment=AlignmentService(runtime, codec, config.max_text_chars),
@@ -216,7 +263,7 @@ def assemble(
         clock=clock,
     )
     ledger = RequestLedger(counts, logged_body_bytes) if observed else None
-    return Assembly(config, runtime, codec, services, ledger, journal, body_budget(config))
+    return Assembly(config, runtime, codec, services, ledger, journal, body_budget(config), inspections)
 
 
 def _make_host(finder: AdapterFinder, spec: ModelSpec, on_death: Callable[[], None]) -> SlotHost:
@@ -235,7 +282,27 @@ def _residency_limits(config: ServerConfig) -> ResidencyLimits:
     )
 
 
-def _model_service(runtime: ModelRuntime, config: ServerConfig, *, parallel_jobs: bool) -> ModelService:
+def _fault_of(index: int, model_id: str, fault: AntiphonError) -> str:
+    """Say where in the configuration the fault is, and which model has it."""
+    if isinstance(fault, InvalidRequest):  # about a preset or a default: its message begins with the field
+        return f"models[{index}].{fault.message}"
+    named = f"model {model_id!r}: "
+    if fault.message.startswith(named):  # the message names the field
+        return f"models[{index}]: {fault.message}"
+    return f"models[{index}].{fault.param or 'path'}: {named}{fault.message}"
+
+
+def _report(left_out: Sequence[DamagedModel], runtime: ModelRuntime) -> None:
+    for model in left_out:
+        log.error("%s is not served: %s", model.id, model.reason)
+    if left_out and not runtime.views():
+        told = "; ".join(f"{model.id}: {model.reason}" for model in left_out)
+        raise ConfigError(f"no installed model can be served: {told}; `antiphon doctor` says what to do")
+
+
+def _model_service(
+    runtime: ModelRuntime, config: ServerConfig, damaged: Sequence[DamagedModel], *, parallel_jobs: bool
+) -> ModelService:
     parse = partial(
         model_registration,
         parallel_jobs=parallel_jobs,
@@ -244,7 +311,7 @@ def _model_service(runtime: ModelRuntime, config: ServerConfig, *, parallel_jobs
         isolation=config.isolation,
         live=config.live_limits(),
     )
-    return ModelService(runtime, parse, management=config.ui_management)
+    return ModelService(runtime, parse, management=config.ui_management, damaged=damaged)
 
 
 def make_codec(config: ServerConfig, clock: Clock) -> ThreadCodec:
@@ -262,27 +329,27 @@ def body_budget(config: ServerConfig) -> BodyBudget:
 
 
 def accepted(
-    finder: AdapterFinder, registration: Registration, library: VoiceLibrary
+    inspector: Inspector, registration: Registration, library: VoiceLibrary
 ) -> tuple[Registration, Capability]:
     """A registration with the isolation and the threads that a start gives it, and what the model can do.
 
     Raises ConfigError as `fitted` does, InvalidRequest for presets and defaults.
     """
-    fit, capability = fitted(finder, registration)
+    fit, capability = fitted(inspector, registration)
     require_presets(BoundModel(fit, capability), library)
     return fit, capability
 
 
-def fitted(finder: AdapterFinder, registration: Registration) -> tuple[Registration, Capability]:
+def fitted(inspector: Inspector, registration: Registration) -> tuple[Registration, Capability]:
     """The same without a look at presets and defaults; raises ConfigError as `inspect` does, and for threads."""
-    capability = inspect(finder, registration)
+    capability = inspect(inspector, registration)
     return isolated(with_threads(registration, capability), capability), capability
 
 
-def inspect(finder: AdapterFinder, registration: Registration) -> Capability:
+def inspect(inspector: Inspector, registration: Registration) -> Capability:
     """Ask the adapter what the model can do; raises ConfigError where it is not for this task or mode."""
     spec = registration.spec
-    capability = finder.find(spec.family).inspect(spec)
+    capability = inspector.inspect(spec)
     if spec.task not in capability.tasks:
         raise ConfigError(f"model {spec.id!r}: task is {spec.task}, and it is for {', '.join(capability.tasks)}")
     if spec.mode not in capability.modes:
@@ -290,8 +357,13 @@ def inspect(finder: AdapterFinder, registration: Registration) -> Capability:
     return capability
 
 
-def bind_as_allowed(config: ServerConfig) -> tuple[socket.socket, frozenset[str] | None]:
-    """Bind the default listener's socket; with it come the names of a server that only its own machine can reach.
+def access_rules(config: ServerConfig, callers: Callers) -> AccessRules:
+    """What a listener asks of its callers."""
+    return AccessRules(config.api_keys, config.origins(), callers.local_names, config.admin_keys, callers.network_names)
+
+
+def bind_as_allowed(config: ServerConfig) -> tuple[socket.socket, Callers]:
+    """Bind the default listener's socket; with it come those who can reach it.
 
     Raises ConfigError where that is not possible, or would let other machines in without a key.
     """
@@ -303,7 +375,10 @@ def bind_as_allowed(config: ServerConfig) -> tuple[socket.socket, frozenset[str]
             f"host: {config.host} can be reached from other machines, and no API key is set;"
             " set one (--api-key), or say --insecure"
         )
-    return listen(address), names
+    allowed = frozenset(config.allowed_hosts)
+    if names is not None:
+        return listen(address), Callers(local_names=names | allowed)
+    return listen(address), Callers(network_names=None if config.api_keys else network_names(config.host) | allowed)
 
 
 async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals: StopSource | None = None) -> None:
@@ -314,7 +389,7 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
     config, clock = assembly.config, LoopClock()
     with ExitStack() as opened:
         tls = tls_context(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
-        bound, names = bind_as_allowed(config)
+        bound, callers = bind_as_allowed(config)
         opened.callback(bound.close)
         rules = HouseRules(assembly.access().accepted_keys, config.insecure)
         side = SideListeners([make_listener(it.kind, it.options(), rules) for it in config.listeners])
@@ -328,7 +403,7 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
             supervisor.stopping()
             assembly.journal.end()
 
-        shutdown = Shutdown(assembly.runtime, clock, config.drain_timeout_ms / 1000, assembly.codec.kill, begun)
+        shutdown = Shutdown(assembly.runtime, clock, config.drain_timeout_ms / 1000, assembly.kill_workers, begun)
         opened.callback(shutdown.close)
         if signals is not None:
             signals.tell(shutdown.ask)
@@ -345,7 +420,7 @@ async def serve(assembly: Assembly, on_listening: Callable[[str], None], signals
             if not order.begun.is_set():
                 supervisor.ready(f"answering at {url}, models: {len(config.models)}")
             try:
-                await HttpServer(bound, Served(assembly.app(names), limits, order, ledger), clock, tls).serve()
+                await HttpServer(bound, Served(assembly.app(callers), limits, order, ledger), clock, tls).serve()
             finally:
                 shutdown.begin()
                 await side.join()

@@ -82,7 +82,7 @@ def test_a_file_that_is_no_configuration_is_refused(
 @pytest.mark.parametrize("name", ["a.json", "a.toml"])
 def test_a_deeply_nested_file_is_refused(refused_file: Callable[[str, bytes], str], name: str) -> None:
     opening = b'{"port":' if name == "a.json" else b"port = "
-    assert refused_file(name, opening + b"[" * 100_000).startswith(f"{name}: is not valid ")
+    assert refused_file(name, opening + b"[" * 100_000).startswith(f"{name}: is nested too deeply")
 
 
 def test_an_integer_of_too_many_digits_is_refused(refused_file: Callable[[str, bytes], str]) -> None:

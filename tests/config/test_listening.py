@@ -143,3 +143,13 @@ def test_a_listener_keeps_what_it_alone_understands(load: Load, home: Path) -> N
 )
 def test_a_listener_that_cannot_be_meant_is_refused(load: Load, refusal: Refusal, listeners: object, line: str) -> None:
     assert refusal(load, {"listeners": listeners}) == f"server.json: {line}"
+
+
+def test_host_names_are_compared_in_lower_case(load: Load) -> None:
+    assert load({"allowed_hosts": ["Speech.Example"]}).allowed_hosts == ("speech.example",)
+
+
+@pytest.mark.parametrize("name", ["", "speech.example:8080", "https://speech.example", "*", "a b", "späch.example"])
+def test_what_is_no_host_name_is_refused(load: Load, refusal: Refusal, name: str) -> None:
+    line = refusal(load, {"allowed_hosts": [name]})
+    assert line == f"server.json: allowed_hosts: wanted a list of host names, without ports; found {name!r}"

@@ -53,6 +53,7 @@ def test_an_empty_object_takes_every_default(load: Load) -> None:
         "api_keys": (),
         "admin_keys": (),
         "insecure": False,
+        "allowed_hosts": (),
         "cors_origins": "",
         "tls_cert": None,
         "tls_key": None,

@@ -9,6 +9,7 @@ from antiphon.config import build_config
 from antiphon.doctor.diagnosis import Health
 from antiphon.doctor.serving import address, configured, journal, listeners, model
 from antiphon.runtime.discovery import AdapterFinder
+from antiphon.runtime.inspection import Inspector
 from antiphon.service.voice_library import NO_LIBRARY
 from server_process import running_server
 from tls_files import TlsFiles
@@ -25,7 +26,8 @@ def one_model(folder, *, device="cpu", parallel_jobs=True, **fields):
     (folder / "checkpoint").mkdir(exist_ok=True)
     described = {"id": "m", "family": "controlled", "path": "checkpoint", "task": "tts", **fields}
     made = config(folder, models=[described], device=device, parallel_jobs=parallel_jobs)
-    return model(made.registrations()[0], AdapterFinder(), NO_LIBRARY, parallel_jobs=parallel_jobs)
+    with Inspector(AdapterFinder().target) as inspector:
+        return model(made.registrations()[0], inspector, NO_LIBRARY, parallel_jobs=parallel_jobs)
 
 
 def test_a_file_that_can_be_served_is_in_order(tmp_path):

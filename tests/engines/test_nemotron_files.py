@@ -157,3 +157,9 @@ def test_a_wish_that_the_model_cannot_meet_is_refused(tiny_diarizer: Build) -> N
     ):
         with pytest.raises(ConfigError, match="model 'tiny'"):
             NemotronDiarAdapter().inspect(wish)
+
+
+def test_a_cache_that_is_too_wide_is_refused(tiny_diarizer: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon_adapters.nemotron_diar.model_files.MAX_EMBEDDING_SIZE", SIZE - 1)
+    with pytest.raises(ConfigError, match=f"the size of spkcache must be at most {SIZE - 1}"):
+        read_model(str(tiny_diarizer("nemotron_hr")), {})

@@ -59,6 +59,12 @@ def test_speakers_without_names_are_called_by_their_numbers(tiny_voice: BuildVoi
         ({"inference": {"length_scale": -1}}, "length_scale must be a number"),
         ({"phoneme_type": "pinyin"}, "phoneme_type must be one of espeak, text"),
         ({"language": {"family": 3}}, "family must be a string"),
+        ({"num_speakers": 10_001}, "num_speakers must be an integer from 0 to 10000"),
+        ({"num_speakers": 2, "speaker_id_map": {"a": 10**30}}, "speaker_id_map: a must be an integer from 0 to 9999"),
+        ({"num_speakers": 2, "speaker_id_map": {"a" * 201: 0}}, "names of at most 200 characters"),
+        ({"num_speakers": 2, "speaker_id_map": dict.fromkeys(map(str, range(10_001)), 0)}, "at most 10000 names"),
+        ({"num_symbols": 10**9}, "num_symbols must be an integer from 1 to 100000"),
+        ({"audio": {"sample_rate": 10**9}}, "audio: sample_rate must be an integer from 1 to 192000"),
     ],
 )
 def test_a_faulty_field_is_named(tiny_voice: BuildVoice, changes: dict[str, object], complaint: str) -> None:

@@ -85,6 +85,14 @@ def test_another_vocabulary_is_refused(folder: Path) -> None:
         WhisperAdapter().inspect(spec_of(folder))
 
 
+def test_a_vocabulary_whose_languages_have_no_end_is_refused(folder: Path) -> None:
+    for named in (["<|xx|>"] * 501, ["x" * 21]):
+        listed = ["<|startoftranscript|>", *named, "<|translate|>", *["a"] * 51865]
+        (folder / "vocabulary.json").write_text(json.dumps(listed), encoding="utf-8")
+        with pytest.raises(ConfigError, match="no sensible languages"):
+            WhisperAdapter().inspect(spec_of(folder))
+
+
 def test_a_file_is_no_model(folder: Path) -> None:
     with pytest.raises(ConfigError, match="is a folder"):
         WhisperAdapter().inspect(spec_of(folder / "model.bin"))

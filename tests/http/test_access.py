@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from socket import gethostname
 
 import httpx
 import pytest
@@ -9,7 +10,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from antiphon.http.access import AccessRules, install_access, local_names
+from antiphon.http.access import AccessRules, install_access, local_names, network_names
 from antiphon.http.envelope import install
 from antiphon.http.keys import KeyRing
 
@@ -165,6 +166,49 @@ def test_a_second_host_does_not_hide_behind_the_first():
     assert refused(site.ask(headers=[("host", "localhost"), ("host", "evil.example")]), 403, "permission_error")
 
 
+IN_THE_NETWORK = [
+    *HERE, "10.0.0.1", "0.0.0.0:8080", "[fe80::1]:80", "[fe80::1%25eth0]:80", "nas", "antiphon:8080", "nas.local",
+    "NAS.lan:1", "nas.home.arpa", "speech.internal.", "speech.example:443", "mybox",
+]  # fmt: skip
+OUTSIDE = [
+    "evil.example", "evil.example:8080", "localhost.evil.example", "10.0.0.1.evil.example", "evillan.example",
+    "speech.example.evil", "x.speech.example", "evil.example.", "evil@nas", "nas/evil", "", "[::1", "na s",
+]  # fmt: skip
+NETWORK = frozenset({"mybox", "speech.example"})
+
+
+@pytest.mark.parametrize("host", IN_THE_NETWORK)
+def test_without_a_key_a_name_of_the_network_is_answered(host):
+    assert Site(AccessRules(network_names=NETWORK)).ask(headers={"host": host}).text == "done"
+
+
+@pytest.mark.parametrize("host", OUTSIDE)
+def test_without_a_key_a_name_that_others_can_have_is_refused(host):
+    site = Site(AccessRules(network_names=NETWORK))
+    assert refused(site.ask(headers={"host": host}), 403, "permission_error")
+    assert site.reached == []
+
+
+@pytest.mark.parametrize(
+    ("page", "host"),
+    [("http://10.0.0.1:8080", "10.0.0.1:8080"), ("https://speech.example", "10.0.0.1"), ("http://nas", "nas")],
+)
+def test_without_a_key_a_page_of_the_server_may_call(page, host):
+    assert Site(AccessRules(network_names=NETWORK)).ask(headers={"origin": page, "host": host}).text == "done"
+
+
+@pytest.mark.parametrize("page", [PAGE, "null", "http://10.0.0.2", "http://other", "http://speech.example.evil"])
+def test_without_a_key_a_foreign_page_gets_nothing_done(page):
+    site = Site(AccessRules(network_names=NETWORK))
+    assert refused(site.ask(headers={"origin": page, "host": "10.0.0.1"}), 403, "permission_error")
+    assert site.reached == []
+
+
+def test_without_a_key_a_listed_page_may_call():
+    rules = AccessRules(cors_origins=(PAGE,), network_names=NETWORK)
+    assert Site(rules).ask(headers={"origin": PAGE, "host": "10.0.0.1"}).text == "done"
+
+
 @pytest.mark.parametrize("host", HERE)
 def test_a_page_of_this_machine_may_call(host):
     assert Site(AccessRules(local_names=LOCAL)).ask(headers={"origin": f"http://{host}"}).text == "done"
@@ -229,6 +273,10 @@ def test_a_listed_page_can_read_why_it_was_refused(path, headers, status):
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.5.5.5", "::1", "::ffff:127.0.0.1"])
 def test_a_loopback_address_has_local_names(address):
     assert local_names("MyBox", address) == {"localhost", "mybox"}
+
+
+def test_a_server_of_a_network_is_called_as_it_was_told_and_as_its_machine():
+    assert network_names("Speech.example") == {"speech.example", gethostname().lower()}
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "nonsense"])

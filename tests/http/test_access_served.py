@@ -235,6 +235,33 @@ def test_a_key_or_a_word_lets_it_start(tmp_path, flags):
         assert httpx.get(f"{url}/health", headers={"host": "speech.example"}, timeout=HANG_GUARD_S).status_code == 200
 
 
+def test_on_an_open_server_no_name_of_the_internet_reaches_anything_but_health(tmp_path):
+    fields = config(tmp_path, host="0.0.0.0", insecure=True, allowed_hosts=["Speech.example"])
+    with running_server(tmp_path, fields, "--allowed-host", "other.example") as server:
+        port = server.url.rpartition(":")[2]
+
+        def unload(name, **headers):
+            host = {"host": f"{name}:{port}", **headers}
+            url = f"http://127.0.0.1:{port}/v1/tasks/unload_all_models"
+            return httpx.post(url, json={}, headers=host, timeout=HANG_GUARD_S)
+
+        refusal = assert_refused(unload("evil.example"), 403)
+        assert "allowed_hosts" in refusal.message
+        assert_refused(unload("127.0.0.1", origin="http://evil.example"), 403)
+        assert_refused(unload("speech.example"), 403)  # the flag wins over the file
+        assert [unload(name).status_code for name in ("127.0.0.1", "nas", "nas.local", "other.example")] == [200] * 4
+
+
+def test_a_local_server_may_be_called_by_a_name_that_is_listed(tmp_path):
+    fields = config(tmp_path, models=[], allowed_hosts=["speech.example"])
+    with running_server(tmp_path, fields) as server:
+        asked = [
+            httpx.get(f"{server.url}/v1/models", headers={"host": name}, timeout=HANG_GUARD_S).status_code
+            for name in ("speech.example", "evil.example")
+        ]
+    assert asked == [200, 403]
+
+
 def test_a_key_in_a_flag_wins_over_the_environment_and_the_file(tmp_path):
     files, flags = config(tmp_path, api_keys=["of-the-file"]), ["--api-key", "of-the-flag"]
     with running_server(tmp_path, files, *flags, env={"ANTIPHON_API_KEYS": "of-the-environment"}) as server:

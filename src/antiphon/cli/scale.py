@@ -43,7 +43,7 @@ def scale(
 
     import uvloop
 
-    from antiphon.cli.serving import settings_of
+    from antiphon.cli.serving import damaged_of, settings_of
     from antiphon.runtime.parallel import STARTUP_NOTICE
     from antiphon.runtime.signals import StopSignals
     from antiphon.scaling.deployment import Wanted, require_extra, running_fleet
@@ -63,7 +63,15 @@ def scale(
         from antiphon.scaling.serving import serve_front
 
         settings = settings_of(config, None, flags, parallel_jobs=parallel_jobs)
-        plan = Plan(settings, family or (), parallel_jobs, token_hex(32), log_level.upper(), log_format)
+        plan = Plan(
+            settings,
+            family or (),
+            parallel_jobs,
+            token_hex(32),
+            log_level.upper(),
+            log_format,
+            damaged_of(config, None),
+        )
         wanted = Wanted(replicas, cpus, gpus, per_node, ray_address)
         if parallel_jobs:
             echo(STARTUP_NOTICE, err=True)  # rule.startup_notice

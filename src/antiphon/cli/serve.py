@@ -51,6 +51,7 @@ def serve(
     api_keys_file: flags.ApiKeysFile = None,
     admin_keys_file: flags.AdminKeysFile = None,
     insecure: flags.Insecure = None,
+    allowed_hosts: flags.AllowedHosts = None,
     cors_origins: flags.CorsOrigins = None,
     tls_cert: flags.TlsCert = None,
     tls_key: flags.TlsKey = None,

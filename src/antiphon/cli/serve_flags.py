@@ -58,6 +58,15 @@ Insecure = Annotated[
     bool | None,
     typer.Option("--insecure", help="Listen beyond this machine without a key.", rich_help_panel=_PANEL),
 ]
+AllowedHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allowed-host",
+        metavar="NAME",
+        help="A host name that clients may call the server by; may be given several times.",
+        rich_help_panel=_PANEL,
+    ),
+]
 CorsOrigins = Annotated[
     str | None, typer.Option(help="Pages that may call: * or https://a.org,https://b.org.", rich_help_panel=_PANEL)
 ]

@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +13,12 @@ from antiphon.cli.faults import one_line_errors
 from antiphon.cli.terminal import echo
 from antiphon.config import ServerConfig, load_config
 from antiphon.config.wording import shown_path
+from antiphon.packages import damaged_packages, default_models_root
 from antiphon.runtime.descriptors import raise_descriptor_limit
 from antiphon.runtime.discovery import AdapterFinder
 from antiphon.runtime.parallel import STARTUP_NOTICE
 from antiphon.runtime.signals import StopSignals
+from antiphon.vocabulary.spec import DamagedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,11 @@ def settings_of(
     return load_config(config, parallel_jobs=parallel_jobs, overrides=fields)
 
 
+def damaged_of(config: Path | None, models_root: Path | None) -> Sequence[DamagedModel] | None:
+    """The installed packages to leave out and report; None with a file, in which a fault is an error."""
+    return None if config is not None else damaged_packages(models_root or default_models_root())
+
+
 def _assembled(order: Order) -> Assembly:
     return assemble(
         settings_of(order.config, order.models_root, order.fields, parallel_jobs=order.parallel_jobs),
@@ -61,6 +68,7 @@ def _assembled(order: Order) -> Assembly:
         parallel_jobs=order.parallel_jobs,
         source="the installed models" if order.config is None else shown_path(order.config),
         logged_body_bytes=order.logged_body_bytes,
+        damaged=damaged_of(order.config, order.models_root),
     )
 
 

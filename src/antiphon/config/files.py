@@ -28,6 +28,7 @@ def read_object(path: Path) -> dict[str, object]:
 
 def _read_text(path: Path, source: str) -> str:
     try:
+        # A pipe is fine here, as of `--config <(...)` in a shell; the user who named it waits for it.
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
@@ -55,7 +56,9 @@ def _parse_json(text: str, source: str) -> dict[str, object]:
         raise ConfigError(
             f"{source}: is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise ConfigError(f"{source}: is nested too deeply") from error
+    except ValueError as error:
         raise ConfigError(f"{source}: is not valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise ConfigError(f"{source}: wanted an object at the top; found {shown(value)}")
@@ -65,7 +68,9 @@ def _parse_json(text: str, source: str) -> dict[str, object]:
 def _parse_toml(text: str, source: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise ConfigError(f"{source}: is nested too deeply") from error
+    except ValueError as error:
         raise ConfigError(f"{source}: is not valid TOML: {error}{_toml_line(text, error)}") from error
 
 

@@ -151,7 +151,11 @@ def _flag(field: str) -> str:
     return _OTHER_NAMES.get(field) or f"--{field.replace('_', '-')}"
 
 
-_OTHER_NAMES = {"api_keys": "--api-key or ANTIPHON_API_KEYS", "admin_keys": "ANTIPHON_ADMIN_KEYS"}
+_OTHER_NAMES = {
+    "api_keys": "--api-key or ANTIPHON_API_KEYS",
+    "admin_keys": "ANTIPHON_ADMIN_KEYS",
+    "allowed_hosts": "--allowed-host",
+}
 """What brings a field that has no flag of its name."""
 
 

@@ -45,6 +45,8 @@ _KEYS = "a list of 1 or more API keys, each of 1 or more visible ASCII character
 _KEYS_FILE = "the path of a file with one key a line"
 _ORIGINS = "'', '*', or origins like https://example.org with commas between them"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/,*]+")
+_HOSTS = "a list of host names, without ports"
+_HOST = re.compile(r"[a-z0-9._-]+")
 _LARGEST = 2**53 - 1
 """The largest integer that every JSON reader keeps exact."""
 
@@ -269,6 +271,7 @@ class ServerConfig(BaseModel):
     admin_keys: _Keys = ()
     admin_keys_file: str | None = Field(default=None, description=_KEYS_FILE)
     insecure: _Switch = False
+    allowed_hosts: tuple[str, ...] = Field(default=(), strict=False, description=_HOSTS)
     cors_origins: str = Field(default="", description=_ORIGINS)
     tls_cert: str | None = Field(default=None, description="the path of a certificate in PEM form")
     tls_key: str | None = Field(
@@ -323,6 +326,14 @@ class ServerConfig(BaseModel):
         if not value or not all(fits_a_head(key) for key in value):
             raise ValueError(f"wanted {_KEYS}")  # it is never said what was found
         return value
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _hosts_are_as_browsers_send_them(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        names = tuple(name.lower() for name in value)
+        if unfit := [name for name in names if not _HOST.fullmatch(name)]:
+            raise ValueError(f"wanted {_HOSTS}; found {shown(unfit[0])}")
+        return names
 
     @field_validator("cors_origins")
     @classmethod

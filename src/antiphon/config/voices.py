@@ -47,7 +47,9 @@ def finite(value: Options) -> Options:
     """The options, which are JSON; raises ValueError for NaN and infinity."""
     try:
         json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise ValueError(f"wanted {OPTIONS}; found values that are nested too deeply") from error
+    except ValueError as error:
         raise ValueError(f"wanted {OPTIONS}; found NaN or infinity") from error
     return value
 

@@ -15,6 +15,7 @@ from antiphon.doctor.serving import address, configured, journal, listeners, mod
 from antiphon.packages import default_models_root
 from antiphon.runtime.control_groups import ControlGroups
 from antiphon.runtime.discovery import AdapterFinder, make_adapter
+from antiphon.runtime.inspection import Inspector
 from antiphon.service.voice_library import VoiceLibrary
 
 Look: TypeAlias = Callable[[], Diagnosis | Iterator[Diagnosis]]
@@ -43,7 +44,8 @@ def examine(order: Order) -> Iterator[Diagnosis]:
     served = config or build_config({}, source="the defaults", base=Path.cwd(), parallel_jobs=order.parallel_jobs)
     root = order.models_root or (Path(served.models_root) if served.models_root else default_models_root())
     library = VoiceLibrary(served.voice_dir)
-    models = [model(it, finder, library, parallel_jobs=order.parallel_jobs) for it in served.registrations()]
+    with Inspector(finder.target) as inspector:
+        models = [model(it, inspector, library, parallel_jobs=order.parallel_jobs) for it in served.registrations()]
     groups, needed_bytes = ControlGroups(), _needed_bytes([size_bytes for _, size_bytes in models], served)
     looks: list[tuple[str, Look]] = [
         ("python", machine.python),

@@ -10,7 +10,7 @@ from antiphon.http.tls import tls_context
 from antiphon.listeners.kinds import make_listener
 from antiphon.ports.listener import HouseRules
 from antiphon.runtime.audit import audited_slots, check_slots
-from antiphon.runtime.discovery import AdapterFinder
+from antiphon.runtime.inspection import Inspector
 from antiphon.runtime.line_file import LineFile
 from antiphon.service.voice_library import VoiceLibrary
 from antiphon.status.errors import NoServer, Refused
@@ -52,12 +52,12 @@ def configured(
 
 
 def model(
-    asked: Registration, finder: AdapterFinder, library: VoiceLibrary, *, parallel_jobs: bool
+    asked: Registration, inspector: Inspector, library: VoiceLibrary, *, parallel_jobs: bool
 ) -> tuple[Diagnosis, int]:
     """Whether it could be loaded, as far as its files and the audit list tell, and what it needs of the memory."""
     subject = f"model {asked.spec.id}"
     try:
-        registration, capability = accepted(finder, asked, library)
+        registration, capability = accepted(inspector, asked, library)
         spec = registration.spec
         if parallel_jobs:
             check_slots(spec)
@@ -102,13 +102,13 @@ def address(config: ServerConfig) -> Diagnosis:
     except AntiphonError as error:
         return fail("address", error.message, "mend tls_cert and tls_key: docs/security.md")
     try:
-        bound, names = bind_as_allowed(config)
+        bound, callers = bind_as_allowed(config)
     except AntiphonError as error:
         if config.port and _is_served(config):
             return ok("address", f"{config.host} port {config.port}: a server answers there already")
         return fail("address", error.message, "free the port, name another one, or set a key")
     with bound:
-        return _reach(config, bound.getsockname()[1], is_local=names is not None)
+        return _reach(config, bound.getsockname()[1], is_local=callers.are_local)
 
 
 def _reach(config: ServerConfig, port: int, *, is_local: bool) -> Diagnosis:

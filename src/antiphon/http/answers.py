@@ -153,10 +153,18 @@ class ModelStatusAnswer(TypedDict):
     last_error: str | None
 
 
+class NotServedAnswer(TypedDict):
+    """An installed model that the server left out at its start, because something in its package is damaged."""
+
+    id: str
+    error: str
+
+
 class StatusAnswer(TypedDict):
     """`GET /v1/status`; `last_event_id` is that of the last event before this moment."""
 
     models: list[ModelStatusAnswer]
+    not_served: list[NotServedAnswer]
     last_event_id: str
 
 

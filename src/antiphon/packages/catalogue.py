@@ -20,6 +20,9 @@ from antiphon.vocabulary.tasks import Mode, Task
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 CATALOGUE_NAME = "catalogue.toml"
+MAX_CATALOGUE_BYTES = 4 * 1024 * 1024
+"""Room for thousands of packages; another file that is there instead is not read to its end."""
+
 _HUB = re.compile(r"hub:(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)@(?P<revision>[0-9a-f]{40})", re.ASCII)
 _TAG = re.compile(r"(?P<python>cp\d+)-(?P<abi>cp\d+|abi3|none)-(?P<platform>[a-z0-9_]+)")
 _WHEEL = re.compile(r"wheel:(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[A-Za-z0-9][A-Za-z0-9.+!]*)")
@@ -160,7 +163,7 @@ def catalogue_of(models_root: Path) -> Catalogue:
     """
     file, shipped = models_root / CATALOGUE_NAME, shipped_catalogue()
     try:
-        own = parse_catalogue(file.read_text(encoding="utf-8"), str(file))
+        own = parse_catalogue(_read_text(file), str(file))
     except (FileNotFoundError, NotADirectoryError):
         return shipped
     except (OSError, UnicodeDecodeError) as error:
@@ -168,6 +171,16 @@ def catalogue_of(models_root: Path) -> Catalogue:
     packages = (*shipped.packages, *own.packages)
     _refuse_doubles(f"{file}: id", [package.id for package in packages])
     return Catalogue(packages)
+
+
+def _read_text(file: Path) -> str:
+    if file.exists() and not file.is_file():  # to open a FIFO would wait for a writer
+        raise PackageError(f"{file} is not a regular file")
+    with file.open("rb") as stream:
+        content = stream.read(MAX_CATALOGUE_BYTES + 1)
+    if len(content) > MAX_CATALOGUE_BYTES:
+        raise PackageError(f"{file} is larger than {MAX_CATALOGUE_BYTES} bytes")
+    return content.decode()
 
 
 @cache
@@ -182,6 +195,8 @@ def parse_catalogue(text: str, name: str = "the catalogue") -> Catalogue:
         document = Table.of(name, tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise PackageError(f"{name} is not TOML: {error}") from error
+    except RecursionError as error:
+        raise PackageError(f"{name} is nested too deeply") from error
     packages = tuple(_package(table) for table in document.tables("package"))
     _refuse_doubles(f"{name}: id", [package.id for package in packages])
     return Catalogue(packages)

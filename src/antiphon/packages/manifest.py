@@ -18,6 +18,9 @@ from antiphon.vocabulary.tasks import Mode, Task
 
 MANIFEST_NAME = "antiphon-package.json"
 
+MAX_MANIFEST_BYTES = 4 * 1024 * 1024
+"""Room for some 20,000 files; another file that is there instead is not read to its end."""
+
 
 @dataclass(frozen=True, slots=True)
 class InstalledFile:
@@ -89,9 +92,15 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of the package in `folder`; raises PackageError when it is damaged or another package's."""
     name = f"{folder.name}: {MANIFEST_NAME}"
     try:
-        table = Table.of(name, json.loads((folder / MANIFEST_NAME).read_bytes()))
+        with (folder / MANIFEST_NAME).open("rb") as stream:
+            content = stream.read(MAX_MANIFEST_BYTES + 1)
+        if len(content) > MAX_MANIFEST_BYTES:
+            raise PackageError(f"{name} is larger than {MAX_MANIFEST_BYTES} bytes")
+        table = Table.of(name, json.loads(content))
     except OSError as error:
         raise PackageError(f"{name} cannot be read: {error.strerror}") from error
+    except RecursionError as error:
+        raise PackageError(f"{name} is damaged: it is nested too deeply") from error
     except ValueError as error:
         raise PackageError(f"{name} is damaged") from error
     manifest = Manifest(

@@ -54,7 +54,7 @@ class ModelRuntime:
         self._tasks = OwnedTasks()
         self._underway = Underway(self._tasks)
         self._residents = Residents(ports, self._desk, self._tasks)
-        self._registrar = Registrar(self._residents, self._desk, self._max_slots, ports.check)
+        self._registrar = Registrar(self._residents, self._desk, self._max_slots, ports.check, ports.inspect)
         self._requests = RequestPath(ports, self._residents, self._desk, self._tasks, self._underway)
         self._planner = Planner(ports, self._residents, self._desk, self._registrar)
         self._closing = False

@@ -6,7 +6,7 @@ is checked; only then is the old pool retired, the new registration committed in
 If the model is not loaded, the count is checked in the course of that one load (`Candidate`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import Enum
@@ -25,6 +25,7 @@ from antiphon.runtime.pool import Pool, abandon, build_pool, load_failure, requi
 from antiphon.runtime.resident import Resident
 from antiphon.runtime.residents import Candidate, HeadStart, Residents
 from antiphon.runtime.threads import with_threads
+from antiphon.runtime.watch import LifecycleLimits
 from antiphon.vocabulary.errors import (
     AntiphonError,
     ConfigError,
@@ -66,28 +67,27 @@ class Registrar:
         desk: LeaseDesk,
         max_slots_of: Callable[[ModelSpec], int],
         check: Callable[[BoundModel], None],
+        inspect: Callable[[ModelSpec], Awaitable[Capability]] | None = None,
     ) -> None:
         self._residents = residents
         self._desk = desk
         self._max_slots_of = max_slots_of
         self._check = check
+        self._inspect = inspect
 
     async def inspect(self, registration: Registration, told: Told) -> tuple[Registration, Capability]:
         """Validate privately: nothing is known of the model afterwards. Raises InvalidRequest.
 
-        The registration comes back with the isolation and the threads that its engine needs. It reads files and no
-        engine, so it needs no process of its own. `told` is released if it takes longer than a load may.
+        The registration comes back with the isolation and the threads that its engine needs. `told` is released if it
+        takes longer than a load may.
         """
-        spec, limits = registration.spec, self._residents.limits_of(registration, told=told)
-        host = self._inspector(spec)
+        spec = registration.spec
+        limits = self._residents.limits_of(registration, told=told)
         try:
-            with limits.loading(host):
-                capability = await host.inspect()
+            capability = await self._inspected(spec, limits)
             registration = isolated(with_threads(registration, capability), capability)
         except ConfigError as fault:
             raise InvalidRequest(fault.message, param=fault.param or "path") from fault
-        finally:
-            await abandon(host, limits)
         if spec.task not in capability.tasks:
             raise InvalidRequest(f"task is {spec.task}; this model is for {_listed(capability.tasks)}", param="task")
         if spec.mode not in capability.modes:
@@ -226,6 +226,17 @@ class Registrar:
             yield
         finally:
             self._residents.registry.unclaim(registration)
+
+    async def _inspected(self, spec: ModelSpec, limits: LifecycleLimits) -> Capability:
+        if self._inspect is not None:
+            with limits.inspecting():
+                return await self._inspect(spec)
+        host = self._inspector(spec)
+        try:
+            with limits.loading(host):
+                return await host.inspect()
+        finally:
+            await abandon(host, limits)
 
     def _inspector(self, spec: ModelSpec) -> SlotHost:
         try:

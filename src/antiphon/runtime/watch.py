@@ -211,6 +211,16 @@ class LifecycleLimits:
             if alarm is not None:
                 alarm.cancel()
 
+    @contextmanager
+    def inspecting(self) -> Iterator[None]:
+        """Spend the load's budget on reading the model's files; those who wait are released when it is used up."""
+        alarm = self._clock.call_at(self.now() + self._load_s, self._release_load) if self._load_s else None
+        try:
+            yield
+        finally:
+            if alarm is not None:
+                alarm.cancel()
+
     def require_in_time(self) -> None:
         """Raise LoadFailed if the load has ended too late, in a thread that could not be killed.
 
@@ -228,6 +238,9 @@ class LifecycleLimits:
         host.kill()
         if not host.killable:
             self._release("load", self._too_slow)
+
+    def _release_load(self) -> None:
+        self._release("load", self._too_slow)
 
     def _stop_teardown(self, host: SlotHost) -> None:
         host.kill()

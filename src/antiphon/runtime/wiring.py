@@ -1,6 +1,6 @@
 """What a runtime is wired to, and the limits that it keeps: values only."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from antiphon.admission.gate import Gate
@@ -12,7 +12,7 @@ from antiphon.ports.observer import Observer
 from antiphon.runtime.api import BoundModel
 from antiphon.runtime.audit import audited_slots
 from antiphon.runtime.peaks import PeakMemory
-from antiphon.vocabulary.spec import ModelSpec
+from antiphon.vocabulary.spec import Capability, ModelSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +63,5 @@ class RuntimePorts:
     check: Callable[[BoundModel], None] = accept
     make_gate: Callable[[str, int], Gate] = Gate
     peaks: PeakMemory = field(default_factory=PeakMemory)
+    inspect: Callable[[ModelSpec], Awaitable[Capability]] | None = None
+    """Says what a model can do, under limits of its own; None asks a host in a thread."""

@@ -56,18 +56,21 @@ class Merged:
     async def status(self, request: Request) -> Response:
         """Every model of every replica: one moment at each, and none of all."""
         answers = await self._all(request)
-        models = [
-            {**model, "replica": it.replica.name}
-            for it in answers
-            if it.status == 200
-            for model in _members(it, "models")
-        ]
+        models, not_served = (
+            [
+                {**member, "replica": it.replica.name}
+                for it in answers
+                if it.status == 200
+                for member in _members(it, name)
+            ]
+            for name in ("models", "not_served")
+        )
         replicas = [
             {"name": it.replica.name, "node": it.replica.node, "answers": it.status == 200}
             | ({"last_event_id": _whole(it)["last_event_id"]} if it.status == 200 else {})
             for it in answers
         ]
-        return json_answer({"models": models, "replicas": replicas})
+        return json_answer({"models": models, "not_served": not_served, "replicas": replicas})
 
     async def models(self, request: Request) -> Response:
         """The models of all replicas: loaded where any has one in memory, with the slots of all."""

@@ -13,7 +13,7 @@ from secrets import compare_digest
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from antiphon.bootstrap import Assembly, assemble, serve
+from antiphon.bootstrap import ANYONE, Assembly, Callers, assemble, serve
 from antiphon.config import ServerConfig
 from antiphon.http.envelope import error_response
 from antiphon.http.keys import values
@@ -21,6 +21,7 @@ from antiphon.observability.lines import FORMATS, log_lines
 from antiphon.runtime.discovery import AdapterFinder
 from antiphon.scaling.fleet import TOKEN_HEADER
 from antiphon.vocabulary.errors import Forbidden, Starting
+from antiphon.vocabulary.spec import DamagedModel
 
 _OF_RAY = "OMP_NUM_THREADS"
 """Ray sets it to the CPUs that a replica is counted with, and engines would take it for their number of threads."""
@@ -36,6 +37,8 @@ class Plan:
     token: str
     log_level: str = "INFO"
     log_format: str = "pretty"
+    damaged: Sequence[DamagedModel] | None = None
+    """As `assemble` takes it."""
 
 
 class SpeechReplica:
@@ -50,7 +53,13 @@ class SpeechReplica:
         self._name = ray_serve.get_replica_context().replica_id.unique_id
         self._node = str(get_node_ip_address())  # type: ignore[no-untyped-call]  # Ray's
         config = as_replica(plan.config, self._name, self._node)
-        made = assemble(config, AdapterFinder(plan.families), parallel_jobs=plan.parallel_jobs, source="the plan")
+        made = assemble(
+            config,
+            AdapterFinder(plan.families),
+            parallel_jobs=plan.parallel_jobs,
+            source="the plan",
+            damaged=plan.damaged,
+        )
         self._assembly = _Guarded(**{field.name: getattr(made, field.name) for field in fields(made)}, token=plan.token)
         self._stop = _Stop()
         self._url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -128,9 +137,9 @@ class OnlyTheFront:
 class _Guarded(Assembly):
     token: str
 
-    def app(self, names: frozenset[str] | None = None) -> FastAPI:
+    def app(self, callers: Callers = ANYONE) -> FastAPI:
         """The application, for the front alone: that has checked the name that it was called by."""
-        del names
+        del callers
         app = super(_Guarded, self).app()
         app.add_middleware(OnlyTheFront, token=self.token)
         return app

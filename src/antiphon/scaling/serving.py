@@ -7,7 +7,7 @@ from functools import partial
 
 from starlette.types import Scope
 
-from antiphon.bootstrap import bind_as_allowed, body_budget, peer_limits
+from antiphon.bootstrap import ANYONE, access_rules, bind_as_allowed, body_budget, peer_limits
 from antiphon.config import ServerConfig
 from antiphon.http.access import AccessRules
 from antiphon.http.held_bodies import BodyBudget
@@ -42,10 +42,10 @@ async def serve_front(
     clock, ledger = LoopClock(), RequestLedger(Counts())
     with ExitStack() as opened:
         tls = tls_context(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
-        bound, names = bind_as_allowed(config)
+        bound, callers = bind_as_allowed(config)
         opened.callback(bound.close)
-        local, elsewhere = _access(config, names), _access(config, None)
-        rules = HouseRules(local.accepted_keys, config.insecure)
+        own, elsewhere = access_rules(config, callers), access_rules(config, ANYONE)
+        rules = HouseRules(own.accepted_keys, config.insecure)
         side = SideListeners([make_listener(it.kind, it.options(), rules) for it in config.listeners])
         side.open()
         opened.callback(side.close)
@@ -63,7 +63,7 @@ async def serve_front(
                 app = _app(config, fleet, upstream, elsewhere, ledger, bodies=bodies)
                 side.start(Served(app, limits, order, ledger), shutdown.begin)
             supervisor.ready(f"answering at {url}, replicas: {fleet.size}")
-            served = Served(_app(config, fleet, upstream, local, ledger, bodies=bodies), limits, order, ledger)
+            served = Served(_app(config, fleet, upstream, own, ledger, bodies=bodies), limits, order, ledger)
             try:
                 await HttpServer(bound, served, clock, tls).serve()
             finally:
@@ -96,7 +96,3 @@ def _app(
 def _admits(admin_keys: KeyRing, scope: Scope, *, management: bool) -> bool:
     """Whether a replica's own door would let this caller manage."""
     return management and (not admin_keys or admin_keys.opens_for(scope))
-
-
-def _access(config: ServerConfig, names: frozenset[str] | None) -> AccessRules:
-    return AccessRules(config.api_keys, config.origins(), names, config.admin_keys)

@@ -4,21 +4,28 @@ from collections.abc import Callable, Mapping, Sequence
 
 from antiphon.runtime.api import Foresight, MemoryChange, ModelStatus, ModelView, Runtime, Strategy, Unloaded
 from antiphon.vocabulary.errors import Forbidden, ModelNotFound
-from antiphon.vocabulary.spec import Registration
+from antiphon.vocabulary.spec import DamagedModel, Registration
 
 
 class ModelService:
     """Shows and manages models.
 
-    `management` says whether clients may manage at all; `parse` validates the fields of a registration.
+    `damaged` were left out at the start. `management` says whether clients may manage at all; `parse` validates the
+    fields of a registration.
     """
 
     def __init__(
-        self, runtime: Runtime, parse: Callable[[Mapping[str, object]], Registration], *, management: bool
+        self,
+        runtime: Runtime,
+        parse: Callable[[Mapping[str, object]], Registration],
+        *,
+        management: bool,
+        damaged: Sequence[DamagedModel] = (),
     ) -> None:
         self._runtime = runtime
         self._parse = parse
         self._management = management
+        self._damaged = damaged
 
     def views(self) -> tuple[ModelView, ...]:
         """All models."""
@@ -31,6 +38,11 @@ class ModelService:
     def status(self) -> tuple[ModelStatus, ...]:
         """All models with their leases and queues, at one moment."""
         return self._runtime.status()
+
+    def damaged(self) -> Sequence[DamagedModel]:
+        """The installed models that the server left out at its start, but for those that were registered since."""
+        registered = {view.registration.spec.id for view in self._runtime.views()}
+        return [it for it in self._damaged if it.id not in registered]
 
     def awaited(self) -> tuple[str, ...]:
         """The models that the server is to load at its start and has not loaded yet; raises ShuttingDown at its end."""

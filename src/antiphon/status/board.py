@@ -38,7 +38,11 @@ def board(snapshot: Snapshot, url: str) -> "RenderableType":
             _memory(model.resident_bytes),
             _plain(model.last_error or "", "red"),
         )
-    return Group(_plain(f"{url}  {_sum(snapshot)}"), table)
+    left_out = [
+        _plain(f"not served: {it.id}{f' @{it.replica}' if it.replica else ''}: {it.error}", "red")
+        for it in snapshot.not_served
+    ]
+    return Group(_plain(f"{url}  {_sum(snapshot)}"), table, *left_out)
 
 
 def age(age_ms: float) -> str:

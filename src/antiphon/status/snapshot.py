@@ -45,10 +45,20 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
+class NotServed:
+    """An installed model that the server left out at its start, and why."""
+
+    id: str
+    error: str
+    replica: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All models of a server, in its order."""
+    """All models of a server, in its order, and the installed ones that it does not serve."""
 
     models: tuple[Model, ...]
+    not_served: tuple[NotServed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +79,4 @@ def snapshot_of(status: bytes, models: bytes) -> Snapshot:
     """
     snapshot = msgspec.json.decode(status, type=Snapshot)
     tasks: Mapping[str, str] = {it.id: it.task for it in msgspec.json.decode(models, type=_Listed).data}
-    return Snapshot(tuple(replace(model, task=tasks.get(model.id, "")) for model in snapshot.models))
+    return replace(snapshot, models=tuple(replace(model, task=tasks.get(model.id, "")) for model in snapshot.models))

@@ -41,7 +41,7 @@ class StatusSource:
         status, models = self.get("/v1/status"), self.get("/v1/models")
         try:
             return Answers(status, snapshot_of(status, models))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Refused(f"{self.url}: what answers there is no antiphon: {error}") from error
 
     def get(self, path: str) -> bytes:
@@ -87,5 +87,5 @@ def _message(body: bytes) -> str | None:
     """What an error in OpenAI's shape says."""
     try:
         return str(json.loads(body)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -7,6 +7,7 @@ from pathlib import Path
 from antiphon.bootstrap import fitted, installed_config
 from antiphon.config import AUTO, load_config, usable_cores
 from antiphon.runtime.discovery import AdapterFinder
+from antiphon.runtime.inspection import Inspector
 from antiphon.validation.errors import ValidationError
 from antiphon.validation.inputs import Material, hears
 from antiphon.validation.recordings import own_clips, spoken_clips
@@ -39,7 +40,8 @@ def find_subject(
     if spec.device != "cpu":
         raise ValidationError(f"{model_id}: nothing but cpu is validated, and its device is {spec.device}")
     asked = replace(registration, spec=spec, threads_asked=True, isolation_asked=False)
-    served, capability = fitted(AdapterFinder(families), asked)
+    with Inspector(AdapterFinder(families).target) as inspector:
+        served, capability = fitted(inspector, asked)
     return Subject(served.spec, tuple(families)), capability
 
 

@@ -130,6 +130,14 @@ class Capability:
 
 
 @dataclass(frozen=True, slots=True)
+class DamagedModel:
+    """An installed model that a server leaves out, and why: its package, or a file in it, is not what it should be."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SessionFacts:
     """What an open session says of itself; every clone of a pool must agree with its primary.
 

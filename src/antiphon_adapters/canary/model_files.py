@@ -4,11 +4,11 @@ Format: a folder as https://huggingface.co/istupakov/canary-1b-v2-onnx has it. `
 on each line; `config.json` may be missing.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon.vocabulary.errors import ConfigError
+from antiphon_adapters.files import read_json, read_text
 
 MODEL_TYPE = "nemo-conformer-aed"
 FEATURE_SIZES = (80, 128)
@@ -87,12 +87,9 @@ def _tokens(file: Path) -> frozenset[str]:
     """The tokens, read as onnx-asr reads them."""
     tokens: dict[str, int] = {}
     try:
-        with file.open(encoding="utf-8") as lines:
-            for line in lines:
-                token, number = line.strip("\n").split(" ")
-                tokens[token] = int(number)
-    except OSError as exc:
-        raise ConfigError(f"{file.name} cannot be read") from exc
+        for line in read_text(file).removesuffix("\n").split("\n"):
+            token, number = line.split(" ")
+            tokens[token] = int(number)
     except ValueError as exc:
         raise ConfigError(
             f"{file.name} must hold a token and its number a line; line {len(tokens) + 1} does not"
@@ -104,14 +101,7 @@ def _check_config(file: Path) -> None:
     """Refuse settings with which onnx-asr would take the model for another, or could not run it."""
     if not file.exists():
         return
-    try:
-        fields = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise ConfigError(f"{file.name} cannot be read") from exc
-    except ValueError as exc:
-        raise ConfigError(f"{file.name} is not JSON") from exc
-    if not isinstance(fields, dict):
-        raise ConfigError(f"{file.name} must hold an object")
+    fields = read_json(file, dict)
     if fields.get("model_type", MODEL_TYPE) != MODEL_TYPE:
         raise ConfigError(f"{file.name}: model_type must be {MODEL_TYPE}")
     # onnx-asr takes 80 where it is not said.

@@ -13,12 +13,16 @@ from pathlib import Path
 
 from antiphon.vocabulary.errors import ConfigError
 from antiphon.vocabulary.tasks import OptionValue
+from antiphon_adapters.files import require_regular
 from antiphon_adapters.nemotron_diar.onnx_header import OnnxHeader, read_header
 from antiphon_adapters.nemotron_diar.profile import GENERATIONS, Generation, Outputs, Schedule
 
 MELS = 128
 EMBEDDING_SIZE = 512
 """That of all models so far, for an export that does not tell."""
+
+MAX_EMBEDDING_SIZE = 16_384
+"""Far above any model's: the cache of speakers is as wide."""
 
 MAX_FRAMES = 10_000
 """The most that any part of a schedule may have, in frames of 80 ms: 800 s."""
@@ -62,6 +66,8 @@ def read_model(path: str, session_options: Mapping[str, OptionValue]) -> ModelFi
     _require_shapes(graph.name, header)
     speakers = next(iter(header.outputs[outputs.preds][-1:]), None) or generation.speakers
     embedding_size = header.inputs["spkcache"][2] or EMBEDDING_SIZE
+    if embedding_size > MAX_EMBEDDING_SIZE:
+        raise ConfigError(f"{graph.name}: the size of spkcache must be at most {MAX_EMBEDDING_SIZE}")
     schedule = _schedule(graph.name, header.metadata, generation.schedule)
     schedule = _changed(schedule, session_options)
     _check(schedule, speakers)
@@ -84,7 +90,7 @@ def _find_graph(path: Path) -> Path:
     graphs = sorted(path.glob("*.onnx")) if path.is_dir() else []
     if len(graphs) != 1:
         raise ConfigError(f"a diarization model is one .onnx file or the folder of one; found {len(graphs) or 'none'}")
-    return graphs[0]
+    return require_regular(graphs[0])
 
 
 def _generation(name: str, header: OnnxHeader) -> tuple[Generation, Outputs]:

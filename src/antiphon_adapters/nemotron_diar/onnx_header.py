@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from antiphon.vocabulary.errors import ConfigError
+from antiphon_adapters.files import open_regular
 
 MAX_TEXT_BYTES = 2**20
 """The longest name or piece of metadata that is read."""
@@ -43,7 +44,7 @@ class _Field:
 def read_header(file: Path) -> OnnxHeader:
     """Read the header of the ONNX file; raises ConfigError, naming it, for a file that is none."""
     try:
-        with file.open("rb") as data:
+        with open_regular(file) as data:
             return _Reader(data).header(file.stat().st_size)
     except OSError as exc:
         raise ConfigError(f"{file.name} cannot be read") from exc

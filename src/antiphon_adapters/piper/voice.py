@@ -1,11 +1,11 @@
 """A loaded voice: the shared ONNX Runtime sessions and its speller. It knows no requests and no slots."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from antiphon.text.sentences import pieces
+from antiphon_adapters.files import read_json
 from antiphon_adapters.piper.ending import Ending, Stage
 from antiphon_adapters.piper.phonemes import MAX_IDS, Speller, Utterance, utterances
 from antiphon_adapters.piper.seeding import NOISE_PER_ID, noise_feed, read_seeded
@@ -63,7 +63,7 @@ class Voice:
             graph = _session(seeded.graph.front, 1)
             stages = (Stage(_session(stage.data, 1), stage.windows) for stage in seeded.graph.stages)
             ending = Ending(seeded.graph.inputs, tuple(stages))
-        config = PiperConfig.from_dict(json.loads(files.config.read_text(encoding="utf-8")))
+        config = PiperConfig.from_dict(read_json(files.config, dict))
         return cls(
             files=files,
             graph=graph,

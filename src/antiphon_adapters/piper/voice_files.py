@@ -3,15 +3,27 @@
 Format: `NAME.onnx` beside `NAME.onnx.json`, as https://huggingface.co/rhasspy/piper-voices publishes them.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon.vocabulary.errors import ConfigError
-from antiphon.vocabulary.tasks import OptionValue
+from antiphon_adapters.files import read_json, require_regular
 
 OFFLINE_PHONEMES = frozenset({"espeak", "text"})
 """Phoneme types that piper-tts makes with what it carries; the others fetch models or need more packages."""
+
+
+MAX_SPEAKERS = 10_000
+"""Ten times as many as any published voice has: each becomes a name, and in memory a number of its own."""
+
+MAX_NAME_CHARS = 200
+"""The longest name of a speaker."""
+
+MAX_SYMBOLS = 100_000
+"""No alphabet of phonemes is as large; published voices have 256."""
+
+MAX_SAMPLE_RATE = 192_000
+"""In Hz, far above any voice; buffers are made for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +71,23 @@ def read_voice(path: str) -> VoiceFiles:
     """
     graph = _find_graph(Path(path))
     config = graph.with_name(f"{graph.name}.json")
-    fields = _Fields(config.name, _read_json(config))
+    fields = _Fields(config.name, _read_config(config))
     if fields.optional_text("phoneme_type", "espeak") not in OFFLINE_PHONEMES:
         raise ConfigError(f"{config.name}: phoneme_type must be one of {', '.join(sorted(OFFLINE_PHONEMES))}")
     for required in ("phoneme_id_map", "espeak"):
         fields.group(required)
-    fields.whole("num_symbols", 1)
+    fields.whole("num_symbols", 1, MAX_SYMBOLS)
     inference = fields.group("inference", optional=True)
     language = fields.group("language", optional=True)
     return VoiceFiles(
         graph=graph,
         config=config,
-        sample_rate=fields.group("audio").whole("sample_rate", 1),
+        sample_rate=fields.group("audio").whole("sample_rate", 1, MAX_SAMPLE_RATE),
         length_scale=inference.positive("length_scale", 1.0),
         noise_scale=inference.positive("noise_scale", 0.667),
         noise_w=inference.positive("noise_w", 0.8),
         speakers=_speakers(fields),
-        default_speaker=fields.whole("default_speaker_id", 0, default=0),
+        default_speaker=fields.whole("default_speaker_id", 0, MAX_SPEAKERS - 1, default=0),
         language=language.optional_text("family", "") or None,
     )
 
@@ -85,7 +97,7 @@ class _Fields:
     """A JSON object whose faults are told with the file's name and the field's."""
 
     where: str
-    values: dict[str, OptionValue]
+    values: dict[str, object]
 
     def group(self, name: str, *, optional: bool = False) -> "_Fields":
         value = self.values.get(name, {} if optional else None)
@@ -93,10 +105,10 @@ class _Fields:
             raise ConfigError(f"{self.where}: {name} must be an object")
         return _Fields(f"{self.where}: {name}", value)
 
-    def whole(self, name: str, minimum: int, default: int | None = None) -> int:
+    def whole(self, name: str, minimum: int, maximum: int, default: int | None = None) -> int:
         value = self.values.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-            raise ConfigError(f"{self.where}: {name} must be an integer of at least {minimum}")
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+            raise ConfigError(f"{self.where}: {name} must be an integer from {minimum} to {maximum}")
         return value
 
     def positive(self, name: str, default: float) -> float:
@@ -117,29 +129,26 @@ def _find_graph(path: Path) -> Path:
         graphs = sorted(path.glob("*.onnx"))
         if len(graphs) != 1:
             raise ConfigError(f"a Piper voice's folder holds one .onnx file, this one holds {len(graphs)}")
-        return graphs[0]
+        return require_regular(graphs[0])
     if path.suffix != ".onnx" or not path.is_file():
         raise ConfigError("a Piper voice is a folder with one .onnx file, or that file")
     return path
 
 
-def _read_json(config: Path) -> dict[str, OptionValue]:
-    try:
-        values = json.loads(config.read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise ConfigError(f"{config.name} is missing beside the voice's .onnx file") from exc
-    except ValueError as exc:
-        raise ConfigError(f"{config.name} is not JSON") from exc
-    if not isinstance(values, dict):
-        raise ConfigError(f"{config.name} must hold an object")
-    return values
+def _read_config(config: Path) -> dict[str, object]:
+    if not config.exists():
+        raise ConfigError(f"{config.name} is missing beside the voice's .onnx file")
+    return read_json(config, dict)
 
 
 def _speakers(fields: _Fields) -> dict[str, int]:
     """The speakers of a many-speaker voice; where the configuration names none, their ids are their names."""
-    count = fields.whole("num_speakers", 0, default=1)
+    count = fields.whole("num_speakers", 0, MAX_SPEAKERS, default=1)
     if count <= 1:
         return {}
     named = fields.group("speaker_id_map", optional=True)
-    speakers = {name: named.whole(name, 0) for name in named.values}
+    if len(named.values) > MAX_SPEAKERS or any(len(name) > MAX_NAME_CHARS for name in named.values):
+        most = f"at most {MAX_SPEAKERS} names of at most {MAX_NAME_CHARS} characters"
+        raise ConfigError(f"{named.where} must hold {most}")
+    speakers = {name: named.whole(name, 0, MAX_SPEAKERS - 1) for name in named.values}
     return dict(sorted(speakers.items(), key=lambda item: item[1])) or {str(number): number for number in range(count)}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon.vocabulary.errors import ConfigError
+from antiphon_adapters.files import read_text
 
 ACOUSTIC_FILES = ("feat.params", "mdef", "means", "noisedict", "transition_matrices", "variances")
 DICTIONARY_NAME = "dictionary.dict"
@@ -43,7 +44,7 @@ def read_model(path: str) -> ModelFiles:
 def read_pronunciations(dictionary: Path) -> Mapping[str, tuple[str, ...]]:
     """Every word of the dictionary and its pronunciations, the first first; raises ConfigError for another format."""
     found: dict[str, tuple[str, ...]] = {}
-    for number, line in enumerate(dictionary.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(read_text(dictionary).splitlines(), 1):
         if not line.strip():
             continue
         match = _ENTRY.fullmatch(line.strip())

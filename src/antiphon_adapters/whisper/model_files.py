@@ -3,17 +3,20 @@
 Format: a folder as `ct2-transformers-converter` writes it, with the tokenizer beside it.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from antiphon.vocabulary.errors import ConfigError
-
-_T = TypeVar("_T")
+from antiphon_adapters.files import read_json, read_text
 
 MULTILINGUAL_TOKENS = 51865
 """The smallest vocabulary of a model that knows more than English (CTranslate2 draws the same line)."""
+
+MAX_LANGUAGES = 500
+"""Whisper's largest vocabulary has 100; each is listed in answers."""
+
+MAX_TOKEN_CHARS = 20
+"""The longest token of a language: a code of two or three letters between its marks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def read_model(path: str) -> ModelFiles:
         if not (folder / name).is_file():
             raise ConfigError(f"the Whisper model has no {name}")
     for name in ("config.json", "tokenizer.json"):
-        _read_json(folder / name, dict)
+        read_json(folder / name, dict)
     return ModelFiles(folder, _languages(_tokens(folder)), (folder / "model.bin").stat().st_size)
 
 
@@ -52,10 +55,10 @@ def _tokens(folder: Path) -> list[object]:
     listed = folder / "vocabulary.json"
     lines = folder / "vocabulary.txt"
     if listed.is_file():
-        return list(_read_json(listed, list))
+        return list(read_json(listed, list))
     if lines.is_file():
         # Not splitlines: tokens hold other line separators than this one.
-        return list(lines.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n"))
+        return list(read_text(lines, errors="replace").removesuffix("\n").split("\n"))
     raise ConfigError("the Whisper model has no vocabulary.json or vocabulary.txt")
 
 
@@ -68,16 +71,6 @@ def _languages(tokens: list[object]) -> tuple[str, ...]:
         raise ConfigError("the vocabulary is not that of a Whisper model") from exc
     if len(tokens) < MULTILINGUAL_TOKENS:
         return ("en",)
+    if last - first > MAX_LANGUAGES or any(len(str(token)) > MAX_TOKEN_CHARS for token in tokens[first:last]):
+        raise ConfigError("the vocabulary is not that of a Whisper model: it has no sensible languages")
     return tuple(str(token).removeprefix("<|").removesuffix("|>") for token in tokens[first:last])
-
-
-def _read_json(file: Path, kind: type[_T]) -> _T:
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise ConfigError(f"{file.name} cannot be read") from exc
-    except ValueError as exc:
-        raise ConfigError(f"{file.name} is not JSON") from exc
-    if not isinstance(value, kind):
-        raise ConfigError(f"{file.name} must hold {'an object' if kind is dict else 'a list'}")
-    return value

@@ -35,7 +35,8 @@ def add_model_routes(router: APIRouter, service: ModelService, journal: Journal)
     async def status() -> Response:
         """Every model with its leases and its queue, all at one moment: that after the event `last_event_id`."""
         models = [status_json(status) for status in service.status()]
-        return json_answer({"models": models, "last_event_id": journal.position})
+        not_served = [{"id": it.id, "error": it.reason} for it in service.damaged()]
+        return json_answer({"models": models, "not_served": not_served, "last_event_id": journal.position})
 
     @get(router, "/v1/audio/models", answered(SpeakingModels))
     async def speaking_models() -> Response:
