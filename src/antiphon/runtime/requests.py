@@ -65,11 +65,12 @@ class RequestPath:
         try:
             model_s = seconds(entry.registration.run_timeout_ms)
             limit_s = effective_timeout_s(seconds(run_timeout_ms), model_s, limits.run_s)
+            cancel_s = effective_timeout_s(None, seconds(entry.registration.cancel_timeout_ms), limits.cancel_s)
             # Nobody need be told where nothing is limited, and then the caller waits for one thing only.
             told = limit_s or limits.load_s or entry.registration.load_timeout_ms
             on_overdue = partial(self._residents.failed, entry, "run")
             future = asyncio.get_running_loop().create_future() if told else None
-            return RunWatch(self._ports.clock, limit_s, requests, on_overdue, future)
+            return RunWatch(self._ports.clock, limit_s, requests, on_overdue, future, cancel_s=cancel_s)
         except BaseException:
             self._desk.release(admission.lease)
             raise
