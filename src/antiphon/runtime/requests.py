@@ -46,19 +46,19 @@ class RequestPath:
     ) -> T:
         """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""
         watch = self._watch(admission, inference.run_timeout_ms, [inference.request])
-        return await self._underway.attend(self._run(admission, inference, watch, finish), watch)
+        return await self._underway.attend(admission.resident, self._run(admission, inference, watch, finish), watch)
 
     async def open_stream(self, admission: Admission, inference: Inference) -> LeasedStream[StreamEvent]:
         """Start a stream; if the caller leaves before it has one, it is closed as soon as there is one."""
         watch = self._watch(admission, inference.run_timeout_ms, [inference.request])
         opening = self._open_flow(admission, watch, partial(self._start_stream, admission, inference, watch))
-        return await self._underway.attend(opening, watch)
+        return await self._underway.attend(admission.resident, opening, watch)
 
     async def open_batch(self, admission: Admission, batch: BatchInference) -> LeasedStream[tuple[int, TaskResult]]:
         """Start a batch, as a stream is started."""
         watch = self._watch(admission, batch.run_timeout_ms, [draft.request for draft in batch.drafts])
         opening = self._open_flow(admission, watch, partial(self._start_batch, admission, batch, watch))
-        return await self._underway.attend(opening, watch)
+        return await self._underway.attend(admission.resident, opening, watch)
 
     def _watch(self, admission: Admission, run_timeout_ms: int | None, requests: Sequence[TaskRequest]) -> RunWatch:
         entry, limits = admission.resident.entry, self._ports.engine_limits

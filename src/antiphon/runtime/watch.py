@@ -36,6 +36,8 @@ class RunWatch:
         cancel_s: float,
     ) -> None:
         self.told = told
+        self.was_stopped = False
+        """Whether `stop` was called."""
         self._clock = clock
         self._limit_s = limit_s
         self._cancel_s = cancel_s
@@ -56,6 +58,12 @@ class RunWatch:
         for cancellation in self._cancellations:
             cancellation.cancel()
         self._limit_cancellation()
+
+    def stop(self, fault: Callable[[], AntiphonError]) -> None:
+        """Cancel the run, and release its caller if nothing else would before the engine's end."""
+        self.was_stopped = True
+        tell(self.told, fault)
+        self.cancel()
 
     @contextmanager
     def running(self, host: SlotHost) -> Iterator[None]:
