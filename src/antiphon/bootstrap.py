@@ -223,6 +223,7 @@ def assemble(
         _residency_limits(config),
         EngineLimits(
             run_s=config.run_timeout_ms / 1000,
+            cancel_s=config.cancel_timeout_ms / 1000,
             load_s=config.load_timeout_ms / 1000,
             teardown_s=config.teardown_timeout_ms / 1000,
             reader_s=config.slow_reader_timeout_ms / 1000,

@@ -79,6 +79,7 @@ def written_default(field: str, schema: type[ServerConfig] | type[ModelConfig]) 
         "lazy": "lazy_load",
         "busy_timeout_ms": "the server's",
         "run_timeout_ms": "the server's",
+        "cancel_timeout_ms": "the server's",
         "load_timeout_ms": "the server's",
         "teardown_timeout_ms": "the server's",
         "threads": "auto or cores // slots",

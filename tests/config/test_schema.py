@@ -30,6 +30,7 @@ def test_an_empty_object_takes_every_default(load: Load) -> None:
         "lazy_load": False,
         "busy_timeout_ms": 300_000,
         "run_timeout_ms": 0,
+        "cancel_timeout_ms": 60_000,
         "load_timeout_ms": 0,
         "teardown_timeout_ms": 0,
         "slow_reader_timeout_ms": 30_000,

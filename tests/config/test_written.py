@@ -20,6 +20,7 @@ FULL = {
     "aliases": ["b", "c/d"],
     "busy_timeout_ms": 0,
     "run_timeout_ms": 1,
+    "cancel_timeout_ms": 4,
     "load_timeout_ms": 2,
     "teardown_timeout_ms": 3,
     "isolation": "thread",

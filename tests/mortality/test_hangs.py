@@ -538,3 +538,126 @@ async def test_a_cut_ends_whatever_the_engines_do_and_nothing_is_loaded_any_more
     assert [type(it).__name__ for it in faults] == ["ShuttingDown", "ShuttingDown", "tuple", "ShuttingDown"]
     with pytest.raises(Exception, match="shutting down"):
         await stage.say("late", "a")
+
+
+cancel_limit = pytest.mark.parametrize("engine_limits", [EngineLimits(cancel_s=2)], ids=["cancel 2 s"])
+
+
+async def left(task):
+    """The client of a request that runs leaves."""
+    await asyncio.sleep(0.5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@cancel_limit
+@in_virtual_time
+async def test_an_engine_that_ignores_that_its_client_left_is_killed(stage):
+    stage.model(slots=1)
+    begun = await loaded(stage)
+    stage.hold("run")
+    await left(stage.say("hello"))
+    stage.well()
+    waiting = stage.say("next")
+    assert await waiting == "a@0/0|next"
+    assert elapsed(stage, begun) == pytest.approx(2.5, abs=0.1)
+    assert stage.loads() == 2
+    assert [fault for fault in stage.faults if "cancel_timeout_ms" in fault[2]] == [
+        ("a", "run", "the engine went on with a cancelled request for more than 2000 ms (cancel_timeout_ms)")
+    ]
+    assert stage.faults[-1][2].endswith("(cancel_timeout_ms)")  # not that its process ended unexpectedly
+
+
+@cancel_limit
+@in_virtual_time
+async def test_an_engine_that_stops_in_time_after_its_client_left_keeps_its_host(stage):
+    stage.model(slots=1)
+    await loaded(stage)
+    held = stage.hold("run")
+    await left(stage.say("hello"))
+    await asyncio.sleep(1.9)
+    held.set()
+    await asyncio.sleep(10)
+    assert await stage.say("next") == "a@0/0|next"
+    assert (stage.loads(), stage.faults) == (1, [])
+
+
+@cancel_limit
+@in_virtual_time
+async def test_the_client_of_a_slow_engine_that_stays_is_not_affected(stage):
+    stage.model(slots=1)
+    await loaded(stage)
+    held = stage.hold("run")
+    task = stage.say("hello")
+    await asyncio.sleep(1000)
+    held.set()
+    assert await task == "a@0/0|hello"
+
+
+@cancel_limit
+@in_virtual_time
+async def test_a_thread_that_ignores_that_its_client_left_is_reported_once_and_its_slot_stays_taken(stage):
+    stage.like_threads()
+    stage.model(slots=1)
+    await loaded(stage)
+    held = stage.hold("run")
+    await left(stage.say("hello"))
+    waiting = stage.say("next")
+    await asyncio.sleep(1000)
+    assert not waiting.done()
+    assert [fault[2] for fault in stage.faults] == [
+        "the engine went on with a cancelled request for more than 2000 ms (cancel_timeout_ms)"
+    ]
+    stage.well()
+    held.set()
+    assert await waiting == "a@0/0|next"
+    assert (stage.loads(), len(stage.faults)) == (1, 1)
+
+
+@cancel_limit
+@pytest.mark.parametrize("step", ["step", "reset"])
+@in_virtual_time
+async def test_a_stream_whose_engine_ignores_that_its_reader_left_is_ended(stage, step):
+    stage.model(slots=1)
+    await loaded(stage)
+    stream = await stage.open("one two three")
+    stage.hold(step)
+    if step == "step":
+        await left(stage.loop.create_task(anext(stream)))
+    begun = stage.loop.time()
+    await stream.aclose()
+    assert elapsed(stage, begun) == 2
+    stage.well()
+    assert await stage.say("next") == "a@0/0|next"
+    assert stage.loads() == 2
+
+
+@pytest.mark.parametrize("engine_limits", [EngineLimits(run_s=2, cancel_s=60)], ids=["run 2 s, cancel 60 s"])
+@in_virtual_time
+async def test_a_run_limit_holds_for_a_cancelled_run_too(stage):
+    stage.model(slots=1)
+    begun = await loaded(stage)
+    stage.hold("run")
+    await left(stage.say("hello"))
+    stage.well()
+    waiting = stage.say("next")
+    assert await waiting == "a@0/0|next"
+    assert elapsed(stage, begun) == pytest.approx(2 + STOP_GRACE_S, abs=0.1)
+    assert stage.faults[-1][2].endswith("(run_timeout_ms)")
+
+
+@pytest.mark.parametrize(("model_ms", "limit_s"), [(None, 60), (5000, 5), (0, None)])
+@pytest.mark.parametrize("engine_limits", [EngineLimits(cancel_s=60)], ids=["cancel 60 s"])
+@in_virtual_time
+async def test_the_limit_of_a_cancelled_run_is_the_models_before_the_servers(stage, model_ms, limit_s):
+    policy = {} if model_ms is None else {"cancel_timeout_ms": model_ms}
+    stage.model(slots=1, **policy)
+    await loaded(stage)
+    held = stage.hold("run")
+    await left(stage.say("hello"))
+    await asyncio.sleep((limit_s or 1000) - 0.1)
+    assert stage.runtime.status()[0].gate.active_slots == 1
+    await asyncio.sleep(0.2)
+    assert stage.runtime.status()[0].gate.active_slots == (1 if limit_s is None else 0)
+    held.set()

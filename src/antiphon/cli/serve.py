@@ -32,6 +32,7 @@ def serve(
     lazy_load: flags.LazyLoad = None,
     busy_timeout_ms: flags.BusyTimeoutMs = None,
     run_timeout_ms: flags.RunTimeoutMs = None,
+    cancel_timeout_ms: flags.CancelTimeoutMs = None,
     load_timeout_ms: flags.LoadTimeoutMs = None,
     teardown_timeout_ms: flags.TeardownTimeoutMs = None,
     max_text_chars: flags.MaxTextChars = None,

@@ -17,6 +17,7 @@ Isolation = Annotated[str | None, typer.Option(help="process (by default) or thr
 LazyLoad = Annotated[bool | None, typer.Option("--lazy-load/--eager-load", rich_help_panel=_PANEL)]
 BusyTimeoutMs = Annotated[int | None, typer.Option(help="0 = no bound.", rich_help_panel=_PANEL)]
 RunTimeoutMs = Annotated[int | None, typer.Option(help="0 = no limit.", rich_help_panel=_PANEL)]
+CancelTimeoutMs = Annotated[int | None, typer.Option(help="0 = no limit.", rich_help_panel=_PANEL)]
 LoadTimeoutMs = Annotated[int | None, typer.Option(help="0 = no limit.", rich_help_panel=_PANEL)]
 TeardownTimeoutMs = Annotated[int | None, typer.Option(help="0 = no limit.", rich_help_panel=_PANEL)]
 MaxTextChars = Annotated[int | None, typer.Option(rich_help_panel=_PANEL)]

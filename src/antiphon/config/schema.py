@@ -103,6 +103,7 @@ class ModelConfig(BaseModel):
         default=None, ge=0, le=_LARGEST, description="whole milliseconds, 0 or more (0 = no bound)"
     )
     run_timeout_ms: _OwnLimit = None
+    cancel_timeout_ms: _OwnLimit = None
     load_timeout_ms: _OwnLimit = None
     teardown_timeout_ms: _OwnLimit = None
     threads: int | Literal["auto"] | None = Field(default=None, description=_THREADS)
@@ -203,6 +204,7 @@ class ModelConfig(BaseModel):
             voice_presets={name: preset.terms() for name, preset in self.voice_presets.items()},
             default_voice_preset=self.default_voice_preset,
             default_request_options=NO_TERMS if defaults is None else defaults.terms(),
+            cancel_timeout_ms=self.cancel_timeout_ms,
             isolation_asked=self.isolation is not None,
             threads_asked=self.threads is not None,
         )
@@ -246,6 +248,7 @@ class ServerConfig(BaseModel):
     lazy_load: _Switch = False
     busy_timeout_ms: _Milliseconds = 300_000
     run_timeout_ms: _Limit = 0
+    cancel_timeout_ms: _Limit = 60_000
     load_timeout_ms: _Limit = 0
     teardown_timeout_ms: _Limit = 0
     slow_reader_timeout_ms: _Limit = 30_000

@@ -25,6 +25,7 @@ def written_fields(registration: Registration, *, parallel_jobs: bool) -> dict[s
         "aliases": list(registration.aliases),
         "busy_timeout_ms": registration.busy_timeout_ms,
         "run_timeout_ms": registration.run_timeout_ms,
+        "cancel_timeout_ms": registration.cancel_timeout_ms,
         "load_timeout_ms": registration.load_timeout_ms,
         "teardown_timeout_ms": registration.teardown_timeout_ms,
         "threads": spec.threads_setting if registration.threads_asked else None,

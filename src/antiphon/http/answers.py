@@ -212,6 +212,7 @@ class RegistrationAnswer(_RegistrationFields, total=False):
     aliases: list[str]
     busy_timeout_ms: int
     run_timeout_ms: int
+    cancel_timeout_ms: int
     load_timeout_ms: int
     teardown_timeout_ms: int
     threads: int | Literal["auto"]

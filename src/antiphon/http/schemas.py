@@ -218,6 +218,7 @@ class UnloadBody(Body):
     """`POST /v1/models/unload`."""
 
     id: str
+    force: bool = False
     dry_run: bool = False
 
 
@@ -225,12 +226,14 @@ class BulkUnloadBody(Body):
     """`POST /v1/tasks/unload_models`."""
 
     model_ids: list[str] = Field(max_length=10_000)
+    force: bool = False
     dry_run: bool = False
 
 
 class BulkUnloadAllBody(Body):
     """`POST /v1/tasks/unload_all_models`."""
 
+    force: bool = False
     dry_run: bool = False
 
 

@@ -266,12 +266,17 @@ class Runtime(Protocol):
         """Report what `unload_many` would do, without doing it."""
         ...
 
-    async def unload(self, model_id: str, busy_timeout_ms: int | None = None) -> tuple[ModelView, MemoryChange | None]:
-        """Free a model after all earlier work on it; harmless when it is not loaded, and then no memory is told of."""
+    async def unload(
+        self, model_id: str, busy_timeout_ms: int | None = None, *, force: bool = False
+    ) -> tuple[ModelView, MemoryChange | None]:
+        """Free a model after all earlier work on it; harmless when it is not loaded, and then no memory is told of.
+
+        With `force` the earlier work fails with ServerBusy, and an engine in a process is killed.
+        """
         ...
 
-    async def unload_many(self, model_ids: Sequence[str] | None = None) -> Unloaded:
-        """Free several models, all when None, each after the earlier work on it."""
+    async def unload_many(self, model_ids: Sequence[str] | None = None, *, force: bool = False) -> Unloaded:
+        """Free several models, all when None, each after the earlier work on it, or by force."""
         ...
 
     def refuse(self) -> None:

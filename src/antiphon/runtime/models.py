@@ -1,6 +1,7 @@
 """What both server runtimes do with a model: admit, run, stream, batch and manage. They differ above this module."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import TypeVar
@@ -31,16 +32,23 @@ from antiphon.runtime.resident import Resident
 from antiphon.runtime.residents import Residents
 from antiphon.runtime.streams import LeasedStream
 from antiphon.runtime.underway import Admission, Underway
+from antiphon.runtime.watch import Limit
 from antiphon.runtime.wiring import RuntimePorts
-from antiphon.vocabulary.errors import AntiphonError, ModelNotFound, ShuttingDown
+from antiphon.vocabulary.errors import AntiphonError, ModelNotFound, ServerBusy, ShuttingDown
 from antiphon.vocabulary.spec import Capability, ModelSpec, Registration
 from antiphon.vocabulary.states import Operation
 from antiphon.vocabulary.tasks import StreamEvent, TaskResult
 
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
+
 CUT_GRACE_S = 0.5
 """How long after a cut engines may take to end by themselves before their hosts are killed, in seconds."""
+
+KILL_GRACE_S = 5.0
+"""The least that a forced unload waits, in seconds: a process that was killed is gone in milliseconds, but on a busy
+machine its end may be noticed late."""
 
 
 class ModelRuntime:
@@ -176,8 +184,13 @@ class ModelRuntime:
         chosen, unknown = self._chosen(model_ids)
         return self._planner.of_bulk_unload(chosen), Unloaded(tuple(it.entry.id for it in chosen), unknown)
 
-    async def unload(self, model_id: str, busy_timeout_ms: int | None = None) -> tuple[ModelView, MemoryChange | None]:
-        """Free a model under an exclusive lease, and say what became of its memory; idempotent."""
+    async def unload(
+        self, model_id: str, busy_timeout_ms: int | None = None, *, force: bool = False
+    ) -> tuple[ModelView, MemoryChange | None]:
+        """Free a model under an exclusive lease, and say what became of its memory; idempotent.
+
+        With `force` it is the same barrier, but what holds the model or had queued before it is stopped.
+        """
         change: MemoryChange | None = None
 
         async def free(resident: Resident, lease: Lease) -> None:
@@ -185,10 +198,18 @@ class ModelRuntime:
             nonlocal change
             change = await self._residents.unload_weighed(resident)
 
-        return await self._manage(self._find(model_id), Operation.UNLOAD, busy_timeout_ms, free), change
+        resident = self._find(model_id)
+        if not force:
+            return await self._manage(resident, Operation.UNLOAD, busy_timeout_ms, free), change
+        # Without a bound of its own: a claim with one is refused at once if what holds the model is older than that.
+        claim, told = self._desk.acquire(resident.entry.id, Operation.UNLOAD, 0), _told()
+        stopping = self._stopped(resident, claim, self._timeout_s(resident, busy_timeout_ms))
+        return await self._tasks.attend(self._act(resident, stopping, free, told), told), change
 
-    async def unload_many(self, model_ids: Sequence[str] | None = None) -> Unloaded:
+    async def unload_many(self, model_ids: Sequence[str] | None = None, *, force: bool = False) -> Unloaded:
         """Free several models, all when None: a barrier on each in one step, each freed as soon as its own is granted.
+
+        With `force` what holds them or had queued before is stopped.
 
         Ids that are not known do not fail those that are; what is registered later is not touched. If the caller is
         cancelled, or publishing fails part way, barriers that still wait are withdrawn and unloads that were granted
@@ -202,7 +223,7 @@ class ModelRuntime:
         try:
             # Tasks before pools: a pool that is detached and has no task to free it would be lost.
             for resident, claim in zip(chosen, claims, strict=True):
-                freeing.append(self._tasks.start(self._free_in_bulk(resident, claim, detached, told)))
+                freeing.append(self._tasks.start(self._free_in_bulk(resident, claim, detached, told, force=force)))
             # What is granted already goes out of use here and now, before anyone else can run.
             for resident, claim in zip(chosen, claims, strict=True):
                 if claim.lease:
@@ -335,13 +356,41 @@ class ModelRuntime:
     async def _act(
         self,
         resident: Resident,
-        claim: Claim,
+        claim: Awaitable[Lease],
         action: Callable[[Resident, Lease], Awaitable[None]],
         told: Told | None = None,
     ) -> ModelView:
         with self._desk.holding(await claim) as lease, resident.releasing(told):
             await action(resident, lease)
             return self._view(resident.entry)
+
+    async def _stopped(self, resident: Resident, claim: Claim, timeout_s: float) -> Lease:
+        """The lease of a forced unload; raises ServerBusy if an engine that cannot be killed keeps it too long."""
+        limit_s = max(timeout_s, KILL_GRACE_S) if timeout_s else 0.0
+        try:
+            with Limit(self._ports.clock, limit_s, claim.withdraw):
+                return await self._granted_by_force(resident, claim)
+        except AbandonedError as withdrawn:
+            reason = "an engine in the server's own process cannot be killed"
+            told = f"model {resident.entry.id!r} did not stop within {limit_s * 1000:g} ms: {reason}"
+            raise ServerBusy(told) from withdrawn
+
+    async def _granted_by_force(self, resident: Resident, claim: Claim) -> Lease:
+        """Stop whatever is ahead of a barrier, which has its place in the queue, and await its lease.
+
+        What had queued before it is granted in its turn, and refused before it loads or runs anything. What has queued
+        behind it is not affected.
+        """
+        if claim.lease is not None:
+            return await claim
+        log.warning("model %s is unloaded by force: what holds it is stopped", resident.entry.id)
+        resident.forced_unloads += 1
+        try:
+            self._underway.stop(resident)
+            self._residents.kill_hosts_of(resident.entry.id)
+            return await claim
+        finally:
+            resident.forced_unloads -= 1
 
     async def _inspected(self, registration: Registration) -> tuple[Registration, Capability]:
         told = _told()
@@ -398,14 +447,20 @@ class ModelRuntime:
                     await unused.abandon()
 
     async def _free_in_bulk(
-        self, resident: Resident, claim: Claim, detached: dict[str, Pool | None], told: Told | None = None
+        self,
+        resident: Resident,
+        claim: Claim,
+        detached: dict[str, Pool | None],
+        told: Told | None = None,
+        *,
+        force: bool = False,
     ) -> None:
         """Unload a model under its claim's lease, and free its pool in `detached` if it is there.
 
         Does nothing if the claim is withdrawn while it waits. `told` is released if the teardown takes too long.
         """
         try:
-            lease = await claim
+            lease = await (self._granted_by_force(resident, claim) if force else claim)
         except AbandonedError:
             return
         with self._desk.holding(lease), resident.releasing(told):

@@ -46,30 +46,31 @@ class RequestPath:
     ) -> T:
         """Run offline; the lease is released when the engine and `finish` are through, not when the caller leaves."""
         watch = self._watch(admission, inference.run_timeout_ms, [inference.request])
-        return await self._underway.attend(self._run(admission, inference, watch, finish), watch)
+        return await self._underway.attend(admission.resident, self._run(admission, inference, watch, finish), watch)
 
     async def open_stream(self, admission: Admission, inference: Inference) -> LeasedStream[StreamEvent]:
         """Start a stream; if the caller leaves before it has one, it is closed as soon as there is one."""
         watch = self._watch(admission, inference.run_timeout_ms, [inference.request])
         opening = self._open_flow(admission, watch, partial(self._start_stream, admission, inference, watch))
-        return await self._underway.attend(opening, watch)
+        return await self._underway.attend(admission.resident, opening, watch)
 
     async def open_batch(self, admission: Admission, batch: BatchInference) -> LeasedStream[tuple[int, TaskResult]]:
         """Start a batch, as a stream is started."""
         watch = self._watch(admission, batch.run_timeout_ms, [draft.request for draft in batch.drafts])
         opening = self._open_flow(admission, watch, partial(self._start_batch, admission, batch, watch))
-        return await self._underway.attend(opening, watch)
+        return await self._underway.attend(admission.resident, opening, watch)
 
     def _watch(self, admission: Admission, run_timeout_ms: int | None, requests: Sequence[TaskRequest]) -> RunWatch:
         entry, limits = admission.resident.entry, self._ports.engine_limits
         try:
             model_s = seconds(entry.registration.run_timeout_ms)
             limit_s = effective_timeout_s(seconds(run_timeout_ms), model_s, limits.run_s)
+            cancel_s = effective_timeout_s(None, seconds(entry.registration.cancel_timeout_ms), limits.cancel_s)
             # Nobody need be told where nothing is limited, and then the caller waits for one thing only.
             told = limit_s or limits.load_s or entry.registration.load_timeout_ms
             on_overdue = partial(self._residents.failed, entry, "run")
             future = asyncio.get_running_loop().create_future() if told else None
-            return RunWatch(self._ports.clock, limit_s, requests, on_overdue, future)
+            return RunWatch(self._ports.clock, limit_s, requests, on_overdue, future, cancel_s=cancel_s)
         except BaseException:
             self._desk.release(admission.lease)
             raise

@@ -10,7 +10,7 @@ from antiphon.residency.crashes import CrashRecord
 from antiphon.residency.registry import Entry
 from antiphon.runtime.owned import Told, tell
 from antiphon.runtime.pool import Pool
-from antiphon.vocabulary.errors import AntiphonError, WorkerDied
+from antiphon.vocabulary.errors import AntiphonError, ServerBusy, WorkerDied
 
 
 class Resident:
@@ -18,15 +18,16 @@ class Resident:
 
     `waiters` are the callers that wait for this model's engine to load or to free it. `overdue` makes their error from
     the moment that it has taken too long until it has finished: only an engine in a thread can be in that state, since
-    one in a process is killed.
+    one in a process is killed. `forced_unloads` counts those that wait for their lease: until then nothing may load the
+    model or run on it, not even what had queued before them.
 
     Units: `used_bytes` is what its process was last seen to take, None where that is not known; `next_sample` is when
     it may be measured again, in monotonic seconds.
     """
 
     __slots__ = (
-        *("attempt", "crashes", "entry", "idle_alarm", "max_slots", "next_sample", "overdue", "pool", "used_bytes"),
-        "waiters",
+        *("attempt", "crashes", "entry", "forced_unloads", "idle_alarm", "max_slots", "next_sample", "overdue", "pool"),
+        *("used_bytes", "waiters"),
     )
 
     def __init__(self, entry: Entry, max_slots: int) -> None:
@@ -38,6 +39,7 @@ class Resident:
         self.crashes = CrashRecord()
         self.overdue: Callable[[], AntiphonError] | None = None
         self.waiters: set[Told] = set()
+        self.forced_unloads = 0
         self.used_bytes: int | None = None
         self.next_sample = -math.inf
 
@@ -47,6 +49,11 @@ class Resident:
         if wait_s:
             told = f"the engine of model {self.entry.id!r} died {self.crashes.crashes} times in a row"
             raise WorkerDied(told, retry_after_s=wait_s)
+
+    def require_not_stopping(self) -> None:
+        """Raise ServerBusy while a forced unload waits for what holds the model."""
+        if self.forced_unloads:
+            raise unloaded_by_force(self.entry.id)
 
     @contextmanager
     def releasing(self, told: Told | None) -> Iterator[None]:
@@ -70,3 +77,8 @@ class Resident:
         self.overdue = fault
         for waiter in self.waiters:
             tell(waiter, fault)
+
+
+def unloaded_by_force(model_id: str) -> ServerBusy:
+    """The error of whatever a forced unload stops."""
+    return ServerBusy(f"model {model_id!r} was unloaded by force; the next request loads it again")

@@ -116,6 +116,8 @@ class Residents:
         `head_start` is what a registration has done already for the attempt that begins now. Raises LoadFailed,
         ServerBusy, InsufficientMemory or WorkerDied, a separate exception for each caller.
         """
+        if head_start is None:  # what has been staged must be given up, which the load does
+            resident.require_not_stopping()
         if resident.pool is not None:
             return resident.pool
         if resident.attempt is None:
@@ -196,7 +198,7 @@ class Residents:
     def make_host(self, spec: ModelSpec) -> SlotHost:
         """Make a host; raises LoadFailed where no thread or adapter is to be had, ShuttingDown after `cut`."""
         try:
-            return self._deaths.watched(partial(self._ports.make_host, spec), partial(self._died, spec.id))
+            return self._deaths.watched(spec.id, partial(self._ports.make_host, spec), partial(self._died, spec.id))
         except ShuttingDown:
             raise
         except Exception as fault:
@@ -261,6 +263,10 @@ class Residents:
         """Kill every host that can be killed: what is under way in one raises, and soon ends."""
         self._deaths.kill_all()
 
+    def kill_hosts_of(self, model_id: str) -> None:
+        """Kill every host of a model that can be killed: a run, a load or a teardown in it ends, however it hangs."""
+        self._deaths.kill_hosts_of(model_id)
+
     def _died(self, model_id: str, host: SlotHost) -> None:
         """Take a pool whose host has died out of use, at once: its memory is gone with its process.
 
@@ -276,7 +282,7 @@ class Residents:
         self.detach(resident)
         if resident.entry.state is ModelState.UNLOADING:
             self.take(resident.entry, Step.DESTROY)
-        if not self._deaths.closed:
+        if not self._deaths.closed and not resident.forced_unloads:  # otherwise it was killed on purpose
             self.failed(resident.entry, "run", death_of(host))
             resident.crashes = resident.crashes.crashed(self._ports.clock.now())
         self._room.retry()
@@ -310,7 +316,7 @@ class Residents:
                 self.take(entry, Step.FAIL)
                 self._ports.observer.load_failed(entry.id)
             self._room.retry()
-            if isinstance(fault, WorkerDied) and had_begun and not is_candidate:
+            if isinstance(fault, WorkerDied) and had_begun and not is_candidate and not resident.forced_unloads:
                 resident.crashes = resident.crashes.crashed(self._ports.clock.now())
             if self._deaths.closed and isinstance(fault, AntiphonError):
                 raise ShuttingDown from fault
@@ -373,9 +379,10 @@ class Residents:
     async def _build(self, resident: Resident, head_start: HeadStart) -> Pool:
         staged, candidate = head_start.staged, head_start.candidate
         registration = (candidate or resident.entry.metadata).registration
-        if self._deaths.closed:
+        if self._deaths.closed or resident.forced_unloads:
             if staged is not None:
                 await staged.abandon()
+            resident.require_not_stopping()
             raise ShuttingDown
         if staged is not None:  # its weights came before, beside another pool
             return await build_pool(staged, registration.spec, resident.max_slots)

@@ -49,7 +49,7 @@ class LeasedStream(Generic[T]):
         self._ending.reader.asked()
         try:
             event = await anext(self._ending.events)
-        except StopAsyncIteration:
+        except (StopAsyncIteration, AntiphonError):  # its host may have been killed because it was cut
             self._ending.require_uncut()
             raise
         self._ending.require_uncut()

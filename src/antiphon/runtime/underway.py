@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from antiphon.admission.gate import Lease
 from antiphon.runtime.live import LiveSource
 from antiphon.runtime.owned import AbandonedError, OwnedTasks
-from antiphon.runtime.resident import Resident
+from antiphon.runtime.resident import Resident, unloaded_by_force
 from antiphon.runtime.streams import StreamEnding
 from antiphon.runtime.watch import RunWatch
 from antiphon.vocabulary.errors import AntiphonError, InvariantError, ShuttingDown
@@ -42,19 +42,19 @@ class Underway:
 
     def __init__(self, tasks: OwnedTasks) -> None:
         self._tasks = tasks
-        self._watches: set[RunWatch] = set()
+        self._watches: dict[RunWatch, Resident] = {}
         self._streams: dict[Lease, StreamEnding[Any]] = {}  # of events, or of a batch's results
         self._live: set[LiveSource] = set()
         self._refuses = False
         self._is_cut = False
 
-    async def attend(self, work: Coroutine[Any, Any, T], watch: RunWatch) -> T:
-        """Await owned work; a caller that is cancelled detaches and lets the engine know (rule 1).
+    async def attend(self, resident: Resident, work: Coroutine[Any, Any, T], watch: RunWatch) -> T:
+        """Await owned work on a model; a caller that is cancelled detaches and lets the engine know (rule 1).
 
-        Whatever fails after the cut failed of it, and raises ShuttingDown.
+        Whatever fails after the cut failed of it, and raises ShuttingDown; so it is with `stop`, and ServerBusy.
         """
         try:
-            return await self._tasks.attend(self._reachable(work, watch), watch.told)
+            return await self._tasks.attend(self._reachable(resident, work, watch), watch.told)
         except asyncio.CancelledError:
             watch.cancel()
             raise
@@ -63,6 +63,8 @@ class Underway:
                 watch.cancel()  # its caller has its error, so a load that ends late must not be followed by a run
             if self._is_cut:
                 raise ShuttingDown from fault
+            if watch.was_stopped:
+                raise unloaded_by_force(resident.entry.id) from fault
             raise
 
     @property
@@ -110,10 +112,19 @@ class Underway:
         for stream in self._streams.values():
             stream.cut(ShuttingDown())
 
-    async def _reachable(self, work: Coroutine[Any, Any, T], watch: RunWatch) -> T:
-        """Let `cut` reach what runs, whoever still waits for it."""
-        self._watches.add(watch)
+    def stop(self, resident: Resident) -> None:
+        """Tell a model's engine that nobody waits any more, and every caller that the model is unloaded by force."""
+        for watch, model in self._watches.items():
+            if model is resident:
+                watch.stop(partial(unloaded_by_force, resident.entry.id))
+        for lease, stream in self._streams.items():
+            if lease.waiter.gate == resident.entry.id:
+                stream.cut(unloaded_by_force(resident.entry.id))
+
+    async def _reachable(self, resident: Resident, work: Coroutine[Any, Any, T], watch: RunWatch) -> T:
+        """Let `cut` and `stop` reach what runs, whoever still waits for it."""
+        self._watches[watch] = resident
         try:
             return await work
         finally:
-            self._watches.remove(watch)
+            del self._watches[watch]

@@ -1,4 +1,4 @@
-"""How long an engine may take: past that its request is cancelled, its caller told, its host killed if it can be."""
+"""How long an engine may take, or ignore a cancellation: past that its caller is told, its host killed if it can be."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -21,7 +21,8 @@ STOP_GRACE_S = 1.0
 class RunWatch:
     """The time of one request, or of one batch, in its engine.
 
-    Units: `limit_s` without progress in seconds, 0 for no limit. `on_overdue` hears of the fault, once.
+    Units: `limit_s` without progress, and `cancel_s` from a cancellation to the engine's end, in seconds, 0 for no
+    limit. `on_overdue` hears of the fault, once.
     """
 
     def __init__(
@@ -31,23 +32,38 @@ class RunWatch:
         requests: Sequence[TaskRequest],
         on_overdue: Callable[[AntiphonError], None],
         told: Told | None,
+        *,
+        cancel_s: float,
     ) -> None:
         self.told = told
+        self.was_stopped = False
+        """Whether `stop` was called."""
         self._clock = clock
         self._limit_s = limit_s
+        self._cancel_s = cancel_s
         # Not the requests: a reader may hold on to a stream that has long ended, and they have the audio.
         self._cancellations = [request.cancellation for request in requests]
         self._on_overdue = on_overdue
-        self._overdue = False
+        self._overdue: Callable[[], RunTimeout] | None = None
         self._reported = False
         self._alarm: Timer | None = None
+        self._cancel_alarm: Timer | None = None
         self._host: SlotHost | None = None
         self._is_resting = False
+        self._is_cancelled = False
 
     def cancel(self) -> None:
-        """Let the engine know that nobody waits for its answer any more."""
+        """Let the engine know that nobody waits for its answer any more; it must stop within `cancel_s`."""
+        self._is_cancelled = True
         for cancellation in self._cancellations:
             cancellation.cancel()
+        self._limit_cancellation()
+
+    def stop(self, fault: Callable[[], AntiphonError]) -> None:
+        """Cancel the run, and release its caller if nothing else would before the engine's end."""
+        self.was_stopped = True
+        tell(self.told, fault)
+        self.cancel()
 
     @contextmanager
     def running(self, host: SlotHost) -> Iterator[None]:
@@ -57,25 +73,26 @@ class RunWatch:
         """
         self._host = host
         self._start()
+        self._limit_cancellation()
         try:
             yield
         except (AntiphonError, StopAsyncIteration) as outcome:
-            if self._overdue:
-                raise self._late() from outcome
+            if self._overdue is not None:
+                raise self._late(self._overdue) from outcome
             raise
         finally:
             self._host = None
-            if not self._overdue:
-                self.ended()
-        if self._overdue:
-            raise self._late()
+            if self._overdue is None:
+                self._pause()
+        if self._overdue is not None:
+            raise self._late(self._overdue)
 
     @contextmanager
     def resting(self) -> Iterator[None]:
         """The engine waits for its client in this block, and owes nothing; afterwards its time begins anew."""
         self._is_resting = True
-        if not self._overdue:
-            self.ended()
+        if self._overdue is None:
+            self._pause()
         try:
             yield
         finally:
@@ -84,34 +101,67 @@ class RunWatch:
 
     def ended(self) -> None:
         """The engine is quiescent: it will not be killed for this."""
+        self._pause()
+        if self._cancel_alarm is not None:
+            self._cancel_alarm.cancel()
+            self._cancel_alarm = None
+
+    def _pause(self) -> None:
+        """The engine owes no progress now; that it was cancelled is not forgotten, since it may not have stopped."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
 
     def _start(self) -> None:
-        if self._limit_s and not self._overdue and not self._is_resting and self._host is not None:
+        if self._limit_s and self._overdue is None and not self._is_resting and self._host is not None:
             self._alarm = self._clock.call_at(self._clock.now() + self._limit_s, partial(self._ring, self._host))
 
     def _ring(self, host: SlotHost) -> None:
-        self._overdue = True
+        self._overdue = self._too_slow
         self.cancel()
         if host.killable:
             self._alarm = self._clock.call_at(self._clock.now() + STOP_GRACE_S, host.kill)
         else:
             self._alarm = None
-            tell(self.told, self._fault)
-            self._late()
+            tell(self.told, self._too_slow)
+            self._late(self._too_slow)
 
-    def _late(self) -> RunTimeout:
+    def _limit_cancellation(self) -> None:
+        """Limit how long the engine may ignore that it was cancelled: from now, or from when it begins to run.
+
+        A request that takes too long is on its way out already, with `STOP_GRACE_S`.
+        """
+        if not (self._cancel_s and self._is_cancelled) or self._host is None:
+            return
+        if self._cancel_alarm is None and self._overdue is None:
+            deadline = self._clock.now() + self._cancel_s
+            self._cancel_alarm = self._clock.call_at(deadline, partial(self._ring_cancelled, self._host))
+
+    def _ring_cancelled(self, host: SlotHost) -> None:
+        if self._overdue is not None:
+            return
+        self._overdue = self._ignored
+        self._pause()
+        if host.killable:
+            host.kill()  # reported in `running`, once the host is dead
+        else:
+            self._late(self._ignored)
+
+    def _late(self, make_fault: Callable[[], RunTimeout]) -> RunTimeout:
         """The fault; the first one is reported, after the death of the host, whose reason it is."""
-        fault = self._fault()
+        fault = make_fault()
         if not self._reported:
             self._reported = True
             self._on_overdue(fault)
         return fault
 
-    def _fault(self) -> RunTimeout:
+    def _too_slow(self) -> RunTimeout:
         return RunTimeout(f"the engine made no progress for {self._limit_s * 1000:g} ms (run_timeout_ms)")
+
+    def _ignored(self) -> RunTimeout:
+        """Nobody waits for this answer, so it is for the log and for `last_error`."""
+        limit = f"{self._cancel_s * 1000:g} ms (cancel_timeout_ms)"
+        return RunTimeout(f"the engine went on with a cancelled request for more than {limit}")
 
 
 class WatchedFlow(Generic[T]):
@@ -143,6 +193,7 @@ class WatchedFlow(Generic[T]):
         """Stop the engine and wait until it is quiescent, or killed."""
         try:
             with suppress(RunTimeout), self._watch.running(self._host):
+                self._watch.cancel()
                 await self._flow.aclose()
         finally:
             self._watch.ended()

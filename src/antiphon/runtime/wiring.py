@@ -29,13 +29,15 @@ class ResidencyLimits:
 class EngineLimits:
     """How long engines may take where a model does not say: in a run without progress, a load, a teardown.
 
-    `reader_s` is the grace of a stream's reader while others wait for its slot. Units: seconds, 0 for no limit.
+    `reader_s` is the grace of a stream's reader while others wait for its slot, and `cancel_s` how long an engine may
+    go on with a request after it was cancelled. Units: seconds, 0 for no limit.
     """
 
     run_s: float = 0.0
     load_s: float = 0.0
     teardown_s: float = 0.0
     reader_s: float = 0.0
+    cancel_s: float = 0.0
 
 
 def accept(model: BoundModel) -> None:

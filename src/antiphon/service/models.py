@@ -85,17 +85,22 @@ class ModelService:
         """Tell what a call would do that touches no model."""
         return self._runtime.foresee_unload_many(())[0]
 
-    async def unload(self, model_id: str, busy_timeout_ms: int | None) -> tuple[ModelView, MemoryChange | None]:
-        """Unload a model after all earlier work on it, and tell of its memory; raises ModelNotFound."""
-        return await self._runtime.unload(model_id, busy_timeout_ms)
+    async def unload(
+        self, model_id: str, busy_timeout_ms: int | None, *, force: bool
+    ) -> tuple[ModelView, MemoryChange | None]:
+        """Unload a model after all earlier work on it, and report its memory; `force` stops that work instead.
+
+        Raises ModelNotFound.
+        """
+        return await self._runtime.unload(model_id, busy_timeout_ms, force=force)
 
     def foresee_unload(self, model_id: str, busy_timeout_ms: int | None) -> Foresight:
         """Report what `unload` would do; raises ModelNotFound."""
         return self._runtime.foresee_unload(model_id, busy_timeout_ms)
 
-    async def unload_many(self, model_ids: Sequence[str] | None) -> Unloaded:
-        """Unload several models, all when None; unknown ids are told of and fail nothing."""
-        return await self._runtime.unload_many(model_ids)
+    async def unload_many(self, model_ids: Sequence[str] | None, *, force: bool) -> Unloaded:
+        """Unload several models, all when None; unknown ids are reported and fail nothing."""
+        return await self._runtime.unload_many(model_ids, force=force)
 
     def foresee_unload_many(self, model_ids: Sequence[str] | None) -> tuple[Foresight, Unloaded]:
         """Report what `unload_many` would do."""

@@ -62,9 +62,10 @@ class Registration:
 
     Units: `busy_timeout_ms` None takes the server's default, 0 waits without bound. `pinned` keeps a loaded model from
     being retired for others or for being idle; to unload it is still possible. The other limits are of a run without
-    progress, a load and a teardown, in milliseconds: None takes the server's, 0 is none. `aliases` are names beside the
-    id that requests may use. `voice_presets` are what a request says by naming one as its voice; what neither it nor
-    these say is as `default_voice_preset`, the name of one, and then as `default_request_options` has it.
+    progress, a load, a teardown and a run that was cancelled, in milliseconds: None takes the server's, 0 is none.
+    `aliases` are names beside the id that requests may use. `voice_presets` are what a request says by naming one as
+    its voice; what neither it nor these say is as `default_voice_preset`, the name of one, and then as
+    `default_request_options` has it.
     """
 
     spec: ModelSpec
@@ -83,6 +84,7 @@ class Registration:
     """Whether the model's own registration names its isolation, which is otherwise the server's."""
     threads_asked: bool = False
     """Whether the model's own registration names its threads."""
+    cancel_timeout_ms: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -54,13 +54,13 @@ def add_management_routes(router: APIRouter, service: ModelService, door: Manage
 
     @post(router, "/v1/models/unload", operation(UnloadBody) | managed(UnloadedAnswer | Foreseen))
     async def unload(request: Request) -> Response:
-        """Unload a model after all earlier work on it."""
+        """Unload a model after all earlier work on it; with `force`, that work is stopped."""
         door.admit(request)
         body = await read_json(request, UnloadBody, _BODY_BYTES, require_json=True)
         with called({"model": "id"}):
             if body.dry_run:
                 return json_answer(foresight_json(service.foresee_unload(body.id, busy_timeout_ms(request))))
-            view, change = await service.unload(body.id, busy_timeout_ms(request))
+            view, change = await service.unload(body.id, busy_timeout_ms(request), force=body.force)
         return json_answer({"id": view.registration.spec.id, "loaded": view.loaded, "memory": _memory_json(change)})
 
     @post(router, "/v1/tasks/unload_models", operation(BulkUnloadBody, waits=False) | _BULK)
@@ -68,24 +68,28 @@ def add_management_routes(router: APIRouter, service: ModelService, door: Manage
         """Unload several models, each after the earlier work on it."""
         door.admit(request)
         body = await read_json(request, BulkUnloadBody, _BODY_BYTES, require_json=True)
-        return await _unload_many(request, service, body.model_ids, dry_run=body.dry_run)
+        return await _unload_many(request, service, body.model_ids, body)
 
     @post(router, "/v1/tasks/unload_all_models", operation(BulkUnloadAllBody, waits=False) | _BULK)
     async def unload_all_models(request: Request) -> Response:
         """Unload every model that is registered now."""
         door.admit(request)
         body = await read_json(request, BulkUnloadAllBody, _BODY_BYTES, require_json=True)
-        return await _unload_many(request, service, None, dry_run=body.dry_run)
+        return await _unload_many(request, service, None, body)
 
 
 async def _unload_many(
-    request: Request, service: ModelService, model_ids: Sequence[str] | None, *, dry_run: bool
+    request: Request,
+    service: ModelService,
+    model_ids: Sequence[str] | None,
+    body: BulkUnloadBody | BulkUnloadAllBody,
 ) -> Response:
-    if dry_run:
+    if body.dry_run:
         foresight, told = service.foresee_unload_many(model_ids)
         return json_answer({**foresight_json(foresight), **_unloaded_json(told)})
     # A client that leaves cancels the call, which withdraws the barriers that still wait (order.bulk_cancel).
-    return json_answer(_unloaded_json(await while_connected(request, service.unload_many(model_ids))))
+    unloading = service.unload_many(model_ids, force=body.force)
+    return json_answer(_unloaded_json(await while_connected(request, unloading)))
 
 
 def _unloaded_json(told: Unloaded) -> dict[str, object]:
