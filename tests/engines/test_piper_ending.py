@@ -1,5 +1,8 @@
 """The end of a voice's graph is cut off and speaks in windows: the same bytes as whole, on any number of threads."""
 
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +15,7 @@ from onnx import ModelProto
 from antiphon.vocabulary.spec import ModelSpec
 from antiphon.vocabulary.tasks import Mode, TaskRequest
 from antiphon_adapters.piper.cutting import Cut, cut_ending
-from antiphon_adapters.piper.ending import MIN_WINDOW, Ending, Stage
+from antiphon_adapters.piper.ending import MAX_WINDOW, MIN_WINDOW, Ending, Stage
 from antiphon_adapters.piper.seeding import read_seeded
 from antiphon_adapters.piper.session import PiperSession
 from antiphon_adapters.piper.voice import Delivery, Voice
@@ -36,8 +39,10 @@ class Counting:
 
     session: onnxruntime.InferenceSession
     runs: list[int] = field(default_factory=list)
+    threads: list[str] = field(default_factory=list)
 
     def run(self, outputs: None, feed: dict[str, NDArray[np.float32]]) -> list[NDArray[np.float32]]:
+        self.threads.append(threading.current_thread().name)
         self.runs.append(max(it.shape[-1] for it in feed.values() if it.ndim))
         return self.session.run(outputs, feed)
 
@@ -98,14 +103,24 @@ def test_windows_joined_are_the_whole(speaker: bool) -> None:
 
 @pytest.mark.parametrize(
     ("frames", "hands", "runs"),
-    [(2 * MIN_WINDOW - 1, 8, 1), (2 * MIN_WINDOW, 8, 2), (2 * MIN_WINDOW, 1, 1), (10 * MIN_WINDOW, 4, 4)],
+    [
+        (2 * MIN_WINDOW - 1, 8, 1),
+        (2 * MIN_WINDOW, 8, 2),
+        (2 * MIN_WINDOW, 1, 1),
+        (6 * MIN_WINDOW, 4, 4),
+        (2 * MIN_WINDOW + 1, 1, 2),
+        (100 * MIN_WINDOW, 4, 50),
+    ],
 )
-def test_a_window_is_never_short_and_there_are_no_more_than_threads(frames: int, hands: int, runs: int) -> None:
+def test_a_window_is_neither_short_nor_long_and_there_are_no_more_than_threads_and_length_need(
+    frames: int, hands: int, runs: int
+) -> None:
     _, ending = parts_of(build_ending_graph())
     ending, counting = counted_first(ending)
     ending.sound([frames_of(frames)], hands)
     assert len(counting.runs) == runs
     assert sum(counting.runs) >= frames
+    assert max(counting.runs) <= MAX_WINDOW + 2 * ending.stages[0].windows.margin
 
 
 @pytest.mark.parametrize(
@@ -190,9 +205,10 @@ def test_the_threads_are_chosen_anew_for_each_sentence(counted: tuple[PiperSessi
         return next(others)
 
     session.run(TaskRequest(text=THREE, at_work=at_work))
-    first, second, third = (end - start for start, end in zip(runs, [*runs[1:], len(counting.runs)], strict=True))
-    assert second == 1
-    assert min(first, third) > 1
+    ends = [*runs[1:], len(counting.runs)]
+    first, second, third = (set(counting.threads[start:end]) for start, end in zip(runs, ends, strict=True))
+    assert second == {threading.current_thread().name}
+    assert min(len(first), len(third)) > 1
 
 
 @pytest.mark.engine
@@ -202,3 +218,30 @@ def test_the_weights_are_held_once(piper_spec: ModelSpec) -> None:
     assert isinstance(whole, bytes)
     assert isinstance(cut, Cut)
     assert len(cut.front) + sum(len(stage.data) for stage in cut.stages) <= 1.01 * len(whole)
+
+
+SLOWEST_LONG_RUN = """
+import sys
+from pathlib import Path
+from antiphon_adapters.piper.session import OPTIONS
+from antiphon_adapters.piper.voice import Delivery, Voice
+from antiphon_adapters.piper.voice_files import read_voice
+
+def peak_bytes():
+    line = next(it for it in Path("/proc/self/status").read_text().splitlines() if it.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
+
+voice = Voice.load(read_voice(Path(sys.argv[1])), 2, auto=True)
+slowest = 1 / next(it.minimum for it in OPTIONS if it.name == "speed")
+before = peak_bytes()
+utterance = max(voice.utterances("abcdefghij" * 100, slowest), key=lambda it: len(it.ids))
+voice.speak(utterance.ids, Delivery(slowest, 0.667, 0.8, None, 0), 0)
+print(peak_bytes() - before)
+"""
+
+
+@pytest.mark.engine
+def test_the_longest_run_takes_little_memory(piper_spec: ModelSpec) -> None:
+    command = [sys.executable, "-c", SLOWEST_LONG_RUN, str(piper_spec.path)]
+    grown = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert grown <= 300 * 2**20  # run whole it is about 700 MiB

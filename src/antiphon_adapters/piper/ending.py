@@ -4,6 +4,7 @@ ONNX Runtime's own threads would speed it up as well, but they divide matrices, 
 number of them; windows do not (docs/engines/piper.md). `cutting.py` says where the end begins.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 MIN_WINDOW = 65
 """The fewest frames of a window: matrices of fewer columns are summed in another order, and round otherwise."""
+
+MAX_WINDOW = 2 * MIN_WINDOW
+"""The most frames of a window, about 1.5 s of speech. What a stage holds grows with it: the longest run at a quarter of
+the speed took about 700 MiB whole, and takes 190 MiB in windows of this size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +47,15 @@ class Stage:
     windows: Windows
 
     def run(self, values: "Mapping[str, Values]", frames: int, edges: Sequence[int], crew: Executor | None) -> "Values":
-        """Run it over `frames` whole, or where there is a `crew` in windows between these edges.
+        """Run it over `frames` whole, or in windows between these edges, on the threads of a `crew` if there is one.
 
         Every value is [1, channels, n], with `n` a multiple of the frames, or has a last axis of 1 or no axis.
         """
         import numpy as np
 
-        if crew is None:
+        if not edges:
             return self._answer({name: values[name] for name in self.windows.inputs})
-        parts = crew.map(partial(self._window, values, frames), edges, edges[1:])
+        parts = (map if crew is None else crew.map)(partial(self._window, values, frames), edges, edges[1:])
         return np.concatenate(list(parts), axis=-1)
 
     def _window(self, values: "Mapping[str, Values]", frames: int, start: int, end: int) -> "Values":
@@ -81,11 +86,13 @@ class Ending:
         """
         values = dict(zip(self.inputs, answers, strict=True))
         frames = max(it.shape[-1] for it in answers if it.ndim)
-        count = min(hands, frames // MIN_WINDOW) if all(_fits(it, frames) for it in answers) else 1
+        count = _windows(frames, hands) if all(_fits(it, frames) for it in answers) else 1
         if count < 2:
             return self._through(values, frames, (), None)
         edges = [frames * number // count for number in range(count + 1)]
-        with ThreadPoolExecutor(count, "antiphon-piper-window") as crew:
+        if hands == 1:
+            return self._through(values, frames, edges, None)
+        with ThreadPoolExecutor(min(hands, count), "antiphon-piper-window") as crew:
             return self._through(values, frames, edges, crew)
 
     def _through(
@@ -94,6 +101,11 @@ class Ending:
         for stage in self.stages:
             values[stage.windows.output] = stage.run(values, frames, edges, crew)
         return values[self.stages[-1].windows.output].reshape(-1)
+
+
+def _windows(frames: int, hands: int) -> int:
+    """How many windows to cut so many frames into: one for each hand, and more where they would be too large."""
+    return max(min(hands, frames // MIN_WINDOW), math.ceil(frames / MAX_WINDOW))
 
 
 def _fits(value: "Values", frames: int) -> bool:
