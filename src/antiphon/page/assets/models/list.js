@@ -12,6 +12,12 @@ export class ModelList {
   #cards;
   #summary = h("p", { class: "models-summary" });
   #nothing = h("p", { class: "empty" });
+  #damaged = h("ul", { class: "models-damaged", "aria-label": "Models that are not served" });
+  #faults = new Keyed(
+    this.#damaged,
+    ({ id }) => id,
+    () => new Fault(),
+  );
   #search = h("input", { type: "search", autocomplete: "off", oninput: () => this.#filter() });
   #all = h("input", { type: "checkbox", onchange: () => this.#chooseAll() });
   #some = h("button", { type: "button", class: "danger", onclick: () => this.#plans.unloadSome(this.#chosen()) });
@@ -37,6 +43,7 @@ export class ModelList {
       {},
       h("div", { class: "models-bar" }, field("Find a model", this.#search), this.#summary),
       this.#tools,
+      this.#damaged,
       this.#nothing,
       this.#list,
     );
@@ -58,6 +65,9 @@ export class ModelList {
     this.#cards.show(
       status.models.map((model) => ({ status: model, listed: listed.get(model.id) ?? null, at, mayManage })),
     );
+    const notServed = status.not_served ?? [];
+    this.#faults.show(notServed);
+    this.#damaged.hidden = notServed.length === 0;
     setText(this.#summary, summaryOf(status.models));
     this.#tools.hidden = !mayManage;
     this.#filter();
@@ -98,6 +108,15 @@ export class ModelList {
     this.#all.indeterminate = chosen > 0 && chosen < seen;
     this.#some.disabled = chosen === 0;
     setText(this.#some, `Unload selected (${chosen})…`);
+  }
+}
+
+/** A model that is installed and not served, because its files are damaged. */
+class Fault {
+  element = h("li");
+
+  update({ id, error }) {
+    setText(this.element, `${id} is not served: ${error}`);
   }
 }
 
