@@ -16,7 +16,7 @@ def test_a_damaged_package_is_shown_with_its_fault(browser, tmp_path):
         faults = view.page.get_by_role("list", name="Models that are not served").get_by_role("listitem")
         expect(faults).to_have_count(1)
         expect(faults).to_have_text(
-            f"spoilt is not served: manifest: {MANIFEST_NAME} is damaged: it is nested too deeply"
+            f"spoilt is not served: spoilt: {MANIFEST_NAME} is damaged: it is nested too deeply"
         )
         assert grave_faults(view.page) == []
 
