@@ -10,6 +10,7 @@ import psutil
 
 from antiphon.testing import ControlledCheckpoint
 from controlled_server import ControlledServer, controlled_server
+from process_tree import workers_of
 
 
 @contextmanager
@@ -44,7 +45,7 @@ def kill_worker(checkpoint: ControlledCheckpoint) -> None:
 
 def children_of(server: ControlledServer) -> list[psutil.Process]:
     """The processes that the server has started, dead ones that nobody has buried included."""
-    return psutil.Process(server.process.process.pid).children(recursive=True)
+    return workers_of(server.process.process.pid)
 
 
 def state_of(server: ControlledServer, model_id: str = "tts") -> dict:

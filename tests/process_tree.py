@@ -8,9 +8,26 @@ from server_process import ServerProcess
 
 
 def processes_of(server: ServerProcess) -> list[psutil.Process]:
-    """The server, and whatever it has started that has not been buried."""
+    """The server, and whatever it has started that has not been buried.
+
+    The process that inspects models is left out: it ends by itself once it has had nothing to do for a while.
+    """
     root = psutil.Process(server.process.pid)
-    return [root, *root.children(recursive=True)]
+    return [root, *workers_of(server.process.pid)]
+
+
+def workers_of(pid: int) -> list[psutil.Process]:
+    """The processes that a server of this number has started, but for the one that inspects models."""
+    return [it for it in psutil.Process(pid).children(recursive=True) if not _inspects(it)]
+
+
+def _inspects(process: psutil.Process) -> bool:
+    try:
+        return "antiphon.worker.inspection" in process.cmdline()
+    except psutil.ZombieProcess:
+        return False  # dead and not buried: tests look for those
+    except psutil.NoSuchProcess:
+        return True  # it has just ended, and nothing else does by itself
 
 
 def allocated_bytes(server: ServerProcess) -> int:
