@@ -133,6 +133,8 @@ def test_a_text_that_goes_on_after_the_audio_is_not_found(
         (" ".join(f"zyx{letter}x" for letter in "abcdefghijkl"), None, "text", "and 2 more$"),
         ("hello", "de", "language", "language must be en"),
         ("hello " * (MAX_WORDS + 1), None, "text", "the limit is 5000"),
+        ("1/" * 200 + "a" + "\u0327\u0300" * 50_000, None, "text", "has 100401 characters; the limit is 500"),
+        ("hello " * (MAX_WORDS + 1) + "n" * 501, None, "text", "the limit is 5000"),
     ],
 )
 def test_what_cannot_be_aligned_is_refused_before_it_is_listened_to(

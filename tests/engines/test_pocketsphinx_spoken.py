@@ -2,7 +2,8 @@
 
 import pytest
 
-from antiphon_adapters.pocketsphinx.spoken import Speller, SpokenWord
+from antiphon.vocabulary.errors import InvalidRequest
+from antiphon_adapters.pocketsphinx.spoken import MAX_WORD_CHARS, Speller, SpokenWord
 
 KNOWN = {
     *("hello", "world", "it's", "the", "well", "known", "and", "percent", "dollars", "at", "e-mail", "nato", "naïve"),
@@ -20,7 +21,7 @@ def said(speller: Speller, text: str) -> str:
 
 
 def test_words_are_kept_as_they_are_written_beside_what_they_sound_like(speller: Speller) -> None:
-    assert speller.spell("“Hello,” World — (the)…") == [
+    assert list(speller.spell("“Hello,” World — (the)…")) == [
         SpokenWord("“Hello,”", ("hello",)),
         SpokenWord("World", ("world",)),
         SpokenWord("(the)…", ("the",)),
@@ -29,7 +30,7 @@ def test_words_are_kept_as_they_are_written_beside_what_they_sound_like(speller:
 
 @pytest.mark.parametrize("text", ["", "  \n", "— … ?!", "\u200b", "'"])
 def test_what_has_no_sound_has_no_words(speller: Speller, text: str) -> None:
-    assert speller.spell(text) == []
+    assert list(speller.spell(text)) == []
 
 
 @pytest.mark.parametrize(
@@ -71,3 +72,12 @@ def test_an_unknown_word_stays_for_the_dictionary_to_miss(speller: Speller) -> N
 
 def test_a_number_without_a_name_is_read_digit_by_digit(speller: Speller) -> None:
     assert said(speller, "1" * 50) == " ".join(["one"] * 50)
+
+
+def test_the_longest_word_is_spelled_and_a_longer_one_is_refused_when_its_turn_comes(speller: Speller) -> None:
+    longest = "n" + "\u0327\u0300" * ((MAX_WORD_CHARS - 1) // 2) + "a"
+    words = speller.spell(f"hello {longest} {longest}\u0300")
+    assert [next(words).text, next(words).text] == ["hello", longest]
+    with pytest.raises(InvalidRequest, match="has 501 characters; the limit is 500") as refusal:
+        next(words)
+    assert refusal.value.param == "text"

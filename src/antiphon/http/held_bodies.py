@@ -26,7 +26,7 @@ _SHARE = "antiphon.body_share"
 class BodyBudget:
     """The bytes and the files of all bodies. Units: `limit_bytes` in all, with JSON counted as often as it is copied.
 
-    `limit_files` is for the temporary files of all forms. It is counted on the event loop only.
+    `limit_files` is for the temporary files of all forms and recordings. It is counted on the event loop only.
     """
 
     def __init__(self, limit_bytes: int, limit_files: int) -> None:

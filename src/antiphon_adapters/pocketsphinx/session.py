@@ -83,11 +83,15 @@ class PocketsphinxSession(StatelessSession[Weights]):
     def _spelled(self, request: TaskRequest) -> list[SpokenWord]:
         if request.language not in (None, "en"):
             raise InvalidRequest("language must be en", param="language")
-        words = self._speller.spell(request.text or "")
+        words: list[SpokenWord] = []
+        count = 0
+        for word in self._speller.spell(request.text or ""):
+            words.append(word)
+            count += len(word.said)
+            if count > MAX_WORDS:  # at once: spelling out the numbers of a whole book takes seconds
+                raise InvalidRequest(f"the text has too many words; the limit is {MAX_WORDS}", param="text")
         if not words:
             raise InvalidRequest("there is no text with words in it", param="text")
-        if (count := sum(len(word.said) for word in words)) > MAX_WORDS:
-            raise InvalidRequest(f"the text has {count} words; the limit is {MAX_WORDS}", param="text")
         known = self._open.pronunciations
         unknown = dict.fromkeys(said for word in words for said in word.said if said not in known)
         if unknown:

@@ -9,6 +9,12 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from antiphon.vocabulary.errors import InvalidRequest
+
+MAX_WORD_CHARS = 500
+"""The longest run without a space, in characters. Composing accents takes time that grows with the square of their
+number: a letter with 100,000 of them would take half a minute, during which Python's lock is held."""
+
 _NUMBER = re.compile(r"(?P<sign>[$£€])?(?P<digits>\d[\d,]*(\.\d+)?)(?P<ending>st|nd|rd|th|%)?")
 _YEAR = re.compile(r"1[1-9]\d[1-9]|1[1-9][1-9]0|20[1-9]\d")
 _CURRENCIES = {"$": "dollars", "£": "pounds", "€": "euros"}
@@ -36,10 +42,18 @@ class Speller:
         self._knows = knows
         self._inflect = inflect.engine()
 
-    def spell(self, text: str) -> list[SpokenWord]:
-        """The words of a text in order. What has no sound, such as a dash, is left out; unknown words are not."""
-        words = (SpokenWord(token, tuple(self._said(token))) for token in text.split())
-        return [word for word in words if word.said]
+    def spell(self, text: str) -> Iterator[SpokenWord]:
+        """Yield the words of a text in order. What has no sound, such as a dash, is left out; unknown words are not.
+
+        Lazy, so that the caller can stop at its limit. Raises InvalidRequest (param "text") for a word that is longer
+        than `MAX_WORD_CHARS`.
+        """
+        for token in text.split():
+            if len(token) > MAX_WORD_CHARS:
+                told = f"a word of the text has {len(token)} characters; the limit is {MAX_WORD_CHARS}"
+                raise InvalidRequest(told, param="text")
+            if said := tuple(self._said(token)):
+                yield SpokenWord(token, said)
 
     def _said(self, token: str) -> Iterator[str]:
         plain = unicodedata.normalize("NFC", token).translate(_QUOTES)

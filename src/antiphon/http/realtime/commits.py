@@ -32,6 +32,7 @@ class Gathered:
         self.wire = wire
         self.begun_at = asyncio.get_running_loop().time()
         self._share = share
+        self._is_in_file = False
         self.size_bytes = 0
         # An unlinked file, or none yet; whoever takes the audio closes it.
         spool = tempfile.SpooledTemporaryFile(_MEMORY_BYTES, prefix="antiphon-")  # noqa: SIM115
@@ -47,7 +48,11 @@ class Gathered:
         return self.size_bytes >= self.wire.sample_bytes
 
     def add(self, data: bytes) -> None:
-        """Keep more; raises ServerBusy if all bodies together hold too much."""
+        """Keep more; raises ServerBusy if all bodies together hold too much, or too many files."""
+        if not self._is_in_file and self.body.tell() + len(data) > _MEMORY_BYTES:
+            # Before the bytes are counted: after a refusal of either, nothing is counted that a retry counts again.
+            self._share.add_file()
+            self._is_in_file = True
         self._share.add(len(data))
         self.body.write(data)
         self.size_bytes += len(data)
