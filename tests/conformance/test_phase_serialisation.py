@@ -15,7 +15,7 @@ from antiphon.runtime.codecs import ThreadCodec
 from antiphon.runtime.parallel import ParallelServerState
 from antiphon.service.alignment import AlignmentOrder, AlignmentService
 from antiphon.service.speech import SpeechOrder, SpeechService
-from antiphon.service.tasks import NOTHING, Heard, TaskOrder, TaskService
+from antiphon.service.tasks import Heard, TaskOrder, TaskService
 from antiphon.service.transcription import TranscriptionOrder, TranscriptionService
 from antiphon.vocabulary.states import Isolation, ModelState, Operation
 from antiphon.vocabulary.tasks import Task
@@ -85,7 +85,7 @@ async def finish(stage, codec, text):
 
 async def run_task(stage, codec, text):
     service = TaskService(stage.runtime, codec, TEXT_LIMIT)
-    return await service.run(TaskOrder("a", text), NOTHING, lambda done: done.result.text)
+    return await service.run(TaskOrder("a", text), lambda done: done.result.text)
 
 
 async def speak(stage, codec, text):

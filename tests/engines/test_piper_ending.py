@@ -208,7 +208,8 @@ def test_the_threads_are_chosen_anew_for_each_sentence(counted: tuple[PiperSessi
     ends = [*runs[1:], len(counting.runs)]
     first, second, third = (set(counting.threads[start:end]) for start, end in zip(runs, ends, strict=True))
     assert second == {threading.current_thread().name}
-    assert min(len(first), len(third)) > 1
+    assert first - second  # how many threads share the windows depends on how fast each of them is
+    assert third - second
 
 
 @pytest.mark.engine

@@ -84,6 +84,8 @@ def test_the_sweep_can_fail(monkeypatch):
 _AFTER_A_FAULT = "only after the core has raised: no sweep disturbs twice"
 NEVER_SUSPENDED = {
     ("leases", "granted"): "asyncio cannot show what waits below a claim; those who await claims are shown",
+    ("models", "_granted_by_force", "claim"): "it has been granted; one that waits is shown as the caller's own await",
+    ("registration", "_inspected", "self._inspect"): "simulated models have no files; tests/runtime/test_inspection.py",
     ("requests", "_open_flow", "flow.aclose"): _AFTER_A_FAULT,
     ("requests", "_started", "flow.aclose"): "only where an engine gives way after its time, before it is killed",
     ("registration", "build_beside", "pool.abandon"): "only after its caller has been released, since it took too long",

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TypeVar
 
 from antiphon.admission.estimates import wait_estimates_s
@@ -201,9 +201,10 @@ class ModelRuntime:
         resident = self._find(model_id)
         if not force:
             return await self._manage(resident, Operation.UNLOAD, busy_timeout_ms, free), change
+        timeout_s, told = self._timeout_s(resident, busy_timeout_ms), _told()
         # Without a bound of its own: a claim with one is refused at once if what holds the model is older than that.
-        claim, told = self._desk.acquire(resident.entry.id, Operation.UNLOAD, 0), _told()
-        stopping = self._stopped(resident, claim, self._timeout_s(resident, busy_timeout_ms))
+        claim = self._desk.acquire(resident.entry.id, Operation.UNLOAD, 0)
+        stopping = self._stopped(resident, claim, timeout_s)
         return await self._tasks.attend(self._act(resident, stopping, free, told), told), change
 
     async def unload_many(self, model_ids: Sequence[str] | None = None, *, force: bool = False) -> Unloaded:
@@ -368,7 +369,9 @@ class ModelRuntime:
         """The lease of a forced unload; raises ServerBusy if an engine that cannot be killed keeps it too long."""
         limit_s = max(timeout_s, KILL_GRACE_S) if timeout_s else 0.0
         try:
-            with Limit(self._ports.clock, limit_s, claim.withdraw):
+            with ExitStack() as limits:
+                with _given_up(claim):
+                    limits.enter_context(Limit(self._ports.clock, limit_s, claim.withdraw))
                 return await self._granted_by_force(resident, claim)
         except AbandonedError as withdrawn:
             reason = "an engine in the server's own process cannot be killed"
@@ -386,8 +389,9 @@ class ModelRuntime:
         log.warning("model %s is unloaded by force: what holds it is stopped", resident.entry.id)
         resident.forced_unloads += 1
         try:
-            self._underway.stop(resident)
-            self._residents.kill_hosts_of(resident.entry.id)
+            with _given_up(claim):
+                self._underway.stop(resident)
+                self._residents.kill_hosts_of(resident.entry.id)
             return await claim
         finally:
             resident.forced_unloads -= 1
@@ -475,3 +479,13 @@ class ModelRuntime:
 def _told() -> Told:
     """A future that releases a caller from its wait when it is resolved."""
     return asyncio.get_running_loop().create_future()
+
+
+@contextmanager
+def _given_up(claim: Claim) -> Iterator[None]:
+    """Give a claim up if the block fails, which comes before it is awaited: its lease would be held for good."""
+    try:
+        yield
+    except BaseException:
+        claim.give_up()
+        raise

@@ -86,7 +86,7 @@ class ModelService:
         return self._runtime.foresee_unload_many(())[0]
 
     async def unload(
-        self, model_id: str, busy_timeout_ms: int | None, *, force: bool
+        self, model_id: str, busy_timeout_ms: int | None, *, force: bool = False
     ) -> tuple[ModelView, MemoryChange | None]:
         """Unload a model after all earlier work on it, and report its memory; `force` stops that work instead.
 
@@ -98,7 +98,7 @@ class ModelService:
         """Report what `unload` would do; raises ModelNotFound."""
         return self._runtime.foresee_unload(model_id, busy_timeout_ms)
 
-    async def unload_many(self, model_ids: Sequence[str] | None, *, force: bool) -> Unloaded:
+    async def unload_many(self, model_ids: Sequence[str] | None, *, force: bool = False) -> Unloaded:
         """Unload several models, all when None; unknown ids are reported and fail nothing."""
         return await self._runtime.unload_many(model_ids, force=force)
 
