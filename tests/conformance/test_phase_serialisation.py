@@ -85,7 +85,7 @@ async def finish(stage, codec, text):
 
 async def run_task(stage, codec, text):
     service = TaskService(stage.runtime, codec, TEXT_LIMIT)
-    return await service.run(TaskOrder("a", text), lambda done: done.result.text)
+    return await service.run(TaskOrder("a", text), Heard(), lambda done: done.result.text)
 
 
 async def speak(stage, codec, text):
