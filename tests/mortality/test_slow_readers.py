@@ -9,7 +9,7 @@ from antiphon.runtime.readers import ReaderWatch
 from antiphon.runtime.wiring import EngineLimits
 from antiphon.testing import ManualClock
 from antiphon.vocabulary.audio import Pcm
-from antiphon.vocabulary.errors import RequestTimeout
+from antiphon.vocabulary.errors import RequestTimeout, ServerBusy
 from antiphon.vocabulary.tasks import AudioDelta, Final, TaskResult
 from virtual_stage import in_virtual_time
 
@@ -61,6 +61,20 @@ async def test_a_reader_that_has_used_up_its_time_loses_its_slot_soon_after_some
     assert elapsed(stage, since) <= LOOK_S + 0.1
     with pytest.raises(RequestTimeout):
         await anext(stream)
+    await stream.aclose()
+
+
+@limited
+@in_virtual_time
+async def test_who_is_refused_at_once_behind_a_reader_finds_the_slot_free_soon_after(stage):
+    stage.model(slots=1, busy_timeout_ms=15_000)
+    stream = await stage.open(TEXT)
+    await anext(stream)
+    await asyncio.sleep(1000)
+    with pytest.raises(ServerBusy):  # the reader is older than anyone would wait
+        await stage.say("hello")
+    await asyncio.sleep(LOOK_S + 0.1)
+    assert (await stage.say("hello")).endswith("|hello")
     await stream.aclose()
 
 

@@ -82,6 +82,7 @@ class LeaseDesk:
         self._pending: dict[Waiter, asyncio.Future[Lease]] = {}
         self._alarms: dict[str, tuple[float, Timer]] = {}
         self._run_times: dict[str, RunTimes] = {}
+        self._refusals: dict[str, int] = {}
         self.on_idle: Callable[[str], None] = _nobody_listens
         """Told the id of a model whose last lease was given back with nobody waiting."""
 
@@ -109,6 +110,10 @@ class LeaseDesk:
     def is_wanted(self, model_id: str) -> bool:
         """Whether anyone waits for a lease on the model."""
         return self.view(model_id, limit=0).waiting > 0
+
+    def refusals(self, model_id: str) -> int:
+        """How many claims on the model have been refused so far."""
+        return self._refusals.get(model_id, 0)
 
     def is_idle(self, model_id: str) -> bool:
         """Whether nobody holds or waits for a lease on the model."""
@@ -268,6 +273,7 @@ class LeaseDesk:
                     else:
                         future.set_result(lease)
                 case Refused(waiter, reason):
+                    self._refusals[gate.name] = self._refusals.get(gate.name, 0) + 1
                     future = self._pending.pop(waiter)
                     if not future.cancelled():
                         future.set_exception(self._refusal(gate, waiter, reason))

@@ -163,8 +163,13 @@ class RequestPath:
         return LeasedStream(ending, pool.facts, admission.queue_s, load_s)
 
     def _reader_watch(self, model_id: str, on_too_slow: Callable[[], None]) -> ReaderWatch:
-        grace_s = self._ports.engine_limits.reader_s
-        return ReaderWatch(self._ports.clock, grace_s, partial(self._desk.is_wanted, model_id), on_too_slow)
+        grace_s, before = self._ports.engine_limits.reader_s, self._desk.refusals(model_id)
+
+        def is_wanted() -> bool:
+            # Behind a stream that is older than anyone would wait nobody does: all are refused at once.
+            return self._desk.is_wanted(model_id) or self._desk.refusals(model_id) > before
+
+        return ReaderWatch(self._ports.clock, grace_s, is_wanted, on_too_slow)
 
     async def _prepare(
         self,
